@@ -1,13 +1,13 @@
-"""How a host runs in the broker's process (JPype) or in one of its own (pipes), and when that one ends.
+"""``serve`` runs the host in the broker's process (JPype), and ``main`` runs it in a process of its own (pipes).
 
-**In the broker's own process** the shim starts ``serve`` on its host thread (``serve.py`` in the jar), and JPype
-carries the calls. No other module knows JPype.
+**In the broker's own process** the shim calls ``serve`` on its host thread (``serve.py`` in the jar), and JPype carries
+the calls. No other module uses JPype.
 
 **In a process of its own** (``python.process=child``) the shim starts ``main`` (``org.quotahost.host.Child``,
-``child.py`` in the jar) and speaks with it by pipes, which ``child.py`` has moved away from standard input and output
-(their frames: docs/reference/host-protocol.md). The process ends when the host does, when the pipe ends, and on Linux
-when the broker's process or the shim's host thread ends, whatever Python does then. Signals that a terminal or systemd
-sends to all of the broker's processes are left to the broker, which ends the host.
+``child.py`` in the jar) and exchanges messages by two pipes (docs/reference/host-protocol.md), which ``child.py`` has
+moved away from standard input and output. The process ends when the host or the pipe ends, and on Linux also when the
+broker's process or the shim's host thread ends, whatever Python does then. The process ignores the signals that a
+terminal or systemd sends to all processes of the broker, because the broker ends the host.
 """
 
 import faulthandler
@@ -31,13 +31,13 @@ from quotahost.broker.host.protocol import Shim, Transport
 
 _HEADER: Final = struct.Struct(">Iq")
 _PR_SET_PDEATHSIG: Final = 1
-#: Where memory runs out, the kernel ends this process first: the broker goes on without it.
+#: If the machine runs out of memory, the kernel kills this process first, and the broker goes on.
 _OOM_SCORE: Final = "500"
 
 
 def run(transport: Transport, in_jvm: bool) -> None:
     shim = Shim(transport)
-    # The log ends last, so that what the host's end logs still arrives; what is printed later goes nowhere.
+    # The log ends last, so that it still gets the lines of the host's end. Later output is lost.
     with redirect_stdout(printed()), redirect_stderr(printed()), Logs(shim) as logs:
         Host(shim, in_jvm=in_jvm, logs=logs).run()
 
@@ -47,8 +47,8 @@ def _take_signals(do: Any) -> None:
         signal.signal(sent_to_all, do)
 
 
-# A process that a plugin forks ends by SIGTERM, as multiprocessing's terminate() expects; its parent doesn't. Once for
-# each interpreter, in which one host may follow another.
+# SIGTERM must end a process that a plugin forks, because multiprocessing's terminate() sends it; its parent ignores it.
+# This runs once for each interpreter, in which several hosts may follow each other.
 os.register_at_fork(after_in_child=partial(_take_signals, signal.SIG_DFL))
 
 
@@ -57,24 +57,24 @@ os.register_at_fork(after_in_child=partial(_take_signals, signal.SIG_DFL))
 
 def serve() -> None:
     """Run the host in the broker's own process until the broker closes it. The shim calls this on its host thread."""
-    import jpype  # here, since a host in a process of its own has no JVM to join
+    import jpype  # here, because a host in a process of its own has no JVM
 
     run(_InProcess(jpype), in_jvm=True)
 
 
 class _InProcess:
-    """The transport by JPype: one method of Java's.
+    """The transport by JPype, which calls one Java method.
 
-    It answers with bytes and throws nothing: JPype makes a Python class of each Java class that it meets, and two
-    threads that make one at the same time, or one that does so while the JVM shuts down, crash the broker.
+    The method returns bytes and never throws. JPype creates a Python class for each Java class that it sees first. If
+    two threads do this at the same time, or if one does it while the JVM shuts down, the broker crashes.
     """
 
     def __init__(self, jpype: Any) -> None:
-        # On the host thread, as the only one: the classes are made here.
+        # This runs on the host thread, before any other thread calls Java, and JPype creates its classes here.
         self._call = jpype.JClass("org.quotahost.host.PythonHost").call
         self._thread = jpype.JClass("java.lang.Thread")
         self._here = threading.local()
-        self._here.attached = None  # the host thread is Java's own
+        self._here.attached = None  # the host thread is a Java thread, so nothing must detach it
 
     def ask(self, message: bytes) -> bytes:
         if not hasattr(self._here, "attached"):
@@ -86,13 +86,13 @@ class _InProcess:
 
 
 class _Attached:
-    """A thread of Python's that JPype has attached to the JVM; it leaves with the values of the thread, at its end."""
+    """Detaches a thread that JPype attached to the JVM. The thread's end deletes this object (``threading.local``)."""
 
     def __init__(self, thread: Any) -> None:
         self._thread = thread
 
     def __del__(self) -> None:
-        with suppress(RuntimeError):  # the JVM has ended, and nothing is attached any more
+        with suppress(RuntimeError):  # the JVM has ended, and no thread is attached any more
             self._thread.detach()
 
 
@@ -102,10 +102,10 @@ class _Attached:
 def main(read: int, write: int, parent: int) -> NoReturn:
     """Run the host until the broker closes it, and end the process; ``parent`` is the broker's process id."""
     _die_with(parent)
-    # A stack of each thread, should native code crash: the shim logs what comes by standard error.
+    # If native code crashes, faulthandler writes each thread's stack to standard error, and the shim logs it.
     faulthandler.enable()
     _take_signals(lambda *_: None)
-    with suppress(OSError):  # there is no /proc, or it is read-only
+    with suppress(OSError):  # /proc doesn't exist, or is read-only
         Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
     pipe = Pipe(read, write)
     code = 0
@@ -114,29 +114,29 @@ def main(read: int, write: int, parent: int) -> NoReturn:
     except BaseException:
         pipe.ask(encode(["refuse", traceback.format_exc()]))
         code = 1
-    # Without the end of the interpreter, which waits for threads that a plugin has left behind.
+    # Skip the interpreter's own end, which would wait for threads that a plugin has left behind.
     os._exit(code)
 
 
 def _die_with(parent: int) -> None:
     if sys.platform == "linux":
-        import ctypes  # here, since a host in the broker's own process has no use for it
+        import ctypes  # here, because a host in the broker's own process doesn't need it
 
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before that
+    if os.getppid() != parent:  # the broker ended before prctl() was called
         os._exit(1)
 
 
 class Pipe:
-    """The transport by a pair of pipes: any thread calls, and one hands each answer to the one that waits for it."""
+    """The transport by two pipes. Any thread may call; the reading thread gives each answer to the calling thread."""
 
     def __init__(self, read: int, write: int) -> None:
-        # A process that a plugin forks must not hold the shim's end of them open.
+        # A process that a plugin forks must not keep the pipes open.
         os.register_at_fork(after_in_child=lambda: os.closerange(min(read, write), max(read, write) + 1))
         self._in, self._out = os.fdopen(read, "rb"), os.fdopen(write, "wb")
         self._numbers = count(1)
         self._waiting: dict[int, SimpleQueue[bytes]] = {}
-        self._sends = threading.RLock()  # a plugin's __del__ or signal handler may come in between, and show a number
+        self._sends = threading.RLock()  # a __del__ or signal handler of a plugin may interrupt _send() and call it
         threading.Thread(target=self._read, name="quotahost-answers", daemon=True).start()
 
     def ask(self, message: bytes) -> bytes:
@@ -158,7 +158,7 @@ class Pipe:
             while header := self._in.read(_HEADER.size):
                 length, number = _HEADER.unpack(header)
                 self._waiting.pop(number).put(self._in.read(length))
-        except Exception:  # a plugin has closed the pipe, or taken all memory
-            traceback.print_exc(file=sys.__stderr__)  # the log goes by the pipe
+        except Exception:  # a plugin has closed the pipe, or there is no memory left
+            traceback.print_exc(file=sys.__stderr__)  # not to the log, which needs the pipe
         finally:
-            os._exit(0)  # the broker has ended, or closed its end
+            os._exit(0)  # the broker has ended, or has closed its end of the pipe

@@ -1,4 +1,4 @@
-"""What plugins learn of this broker, and how their Kafka client connects: as this broker itself, or by ``kafka.*``."""
+"""``HostBroker`` answers plugins' questions about this broker, and configures their Kafka client (``kafka.*``)."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from quotahost.model import Client
 from quotahost.settings.broker import Settings
 from quotahost.settings.sections import revealed
 
-#: The broker's own properties that plugins get.
+#: The names of the broker's own properties that plugins may read.
 _PLUGINS_GET: Final[tuple[str, ...]] = (
     "node.id", "broker.id", "process.roles", "log.dirs", "log.dir", "quota.window.num", "quota.window.size.seconds",
     "controller.quota.window.num", "controller.quota.window.size.seconds", "remote.log.storage.system.enable",
@@ -23,10 +23,10 @@ _PLUGINS_GET: Final[tuple[str, ...]] = (
 
 
 class HostBroker:
-    """``quotahost.api.Broker`` for plugins: most questions go to the shim as they are."""
+    """Implements ``quotahost.api.Broker`` for plugins. The shim answers most questions."""
 
-    settings: Settings  # those in force
-    principals: list[str]  # of the cluster's brokers (``exemptions.broker_principals``)
+    settings: Settings  # the settings in force
+    principals: list[str]  # the principals of the cluster's brokers (``exemptions.broker_principals``)
 
     def __init__(self, shim: Shim, settings: Settings) -> None:
         self._shim = shim
@@ -35,27 +35,26 @@ class HostBroker:
         self.registered, self.log_dirs = shim.registered, shim.log_dirs
         self.replicas, self.load = shim.replicas, shim.load
         self.usage, self.look = partial(usage, shim.ask), partial(look, shim.ask)
-        self.largest: Largest = lambda name: ()  # until the node turns out to have disks (``BudgetSizes.largest``)
+        self.largest: Largest = lambda name: ()  # replaced by ``BudgetSizes.largest`` if the node has disks
 
     def refresh(self, settings: Settings) -> None:
-        """Take over settings, and how brokers connect now: Kafka may have applied other keystores or credentials."""
+        """Take over settings, and how brokers connect: Kafka may have changed keystores or credentials since then."""
         self.settings = settings
         given = self._shim.broker()
         if given != self._given:
             self._given = given
-            # All plugins get this one.
             self._properties = MappingProxyType({name: given[name] for name in _PLUGINS_GET if name in given})
             self.principals = broker_principals(given, self._shim.keystores)
-        # Where a controller alone finds the brokers only its operator can say.
+        # Only the operator (``static.kafka.admin.*``) can tell a controller that is no broker where the brokers are.
         alone = Listeners(given).controller_alone
         self._shim.connect(revealed(self.settings.kafka_admin) if alone else Listeners(given).client())
 
     def changed(self) -> bool:
-        """Whether the broker's own properties have changed since the last ``refresh``: its keystores, that is."""
+        """Whether the broker's own properties have changed since the last ``refresh``. Only keystores can change."""
         return self._shim.broker() != self._given
 
     def properties(self) -> Mapping[str, str]:
-        """Those of the broker's own properties that are no secrets; none of them changes while the broker runs."""
+        """The broker's own properties that plugins may read. They contain no secrets and don't change at run time."""
         return self._properties
 
     def offline_log_dirs(self) -> tuple[str, ...]:
@@ -66,19 +65,19 @@ class HostBroker:
 
     def client_config(self) -> dict[str, str]:
         config = client_config(self.settings, self._shim.broker(), self._shim.keystores)
-        # Where nobody authenticates, the fence knows the plugins' client by our client.id alone.
+        # If clients don't authenticate, the fence recognizes the plugins' client only by its client.id.
         return config | {"client.id": own_client_id(node_id(self._properties))}
 
 
 def client_config(settings: Settings, broker: Mapping[str, str], keystores: Keystores) -> dict[str, str]:
-    """How plugins connect, of a broker with these properties, in librdkafka's names.
+    """The librdkafka configuration with which the plugins of a broker with these properties connect.
 
-    If ``kafka.*`` gives an address, nothing of the broker's own connection is used with it.
+    If ``kafka.*`` has an address, nothing of the broker's own connection is used.
     """
     config = revealed(settings.kafka)
     if "bootstrap.servers" in config:
         return config
     own, admin = Listeners(broker).client(), revealed(settings.kafka_admin)
-    # Strimzi's names may bring credentials alone; the address is then this broker's own listener.
+    # Strimzi's names may have credentials only; the address is then this broker's own listener.
     address = {"bootstrap.servers": own["bootstrap.servers"]} if own else {}
     return translate(address | (admin or own), keystores) | config

@@ -1,8 +1,8 @@
-"""What ``top``, ``explain``, JMX and plugins ask of this broker: who uses what, a client's quotas, volumes, retentions.
+"""This module tells ``top``, ``explain``, JMX and plugins who uses what, a client's quotas, volumes and retentions.
 
-The plugins ask by ``Context.broker`` (``broker.HostBroker``), ``quotahost top`` and ``explain`` by the admin socket,
-Prometheus by ``exporter``. All of them see Java's raw dump (``Shim.ask``) as ``dump`` understands it. What Java itself
-must ask the host for, it asks by an event (``answer_question``).
+Plugins ask through ``Context.broker`` (``broker.HostBroker``), ``quotahost top`` and ``explain`` through the admin
+socket, and Prometheus through ``exporter``. All of them get Java's raw dump (``Shim.ask``), interpreted by ``dump``. If
+Java needs an answer from the host, it sends an event (``answer_question``).
 """
 
 import json
@@ -17,14 +17,14 @@ from quotahost.model import Client, QuotaType, VolumeUse
 from quotahost.model.use import BUDGET_PREFIX, ClientUse, Look
 from quotahost.units.show import show_factor
 
-if TYPE_CHECKING:  # `explain` imports this module, and the shim's settings take long to import
+if TYPE_CHECKING:  # `explain` imports this module, and the shim's imports (settings) take long
     from quotahost.broker.host.protocol import Shim
 
-#: Tells a budget's largest topics on this broker (``disks.budgets.BudgetSizes.largest``).
+#: Returns a budget's largest topics on this broker (``disks.budgets.BudgetSizes.largest``).
 Largest: TypeAlias = Callable[[str], Sequence[Sequence[Any]]]
 _MARKS: Final = 10
-_BUDGETS: Final = 3  # that a cause names
-#: The properties of a topic that decide what is deleted on a broker, and when.
+_BUDGETS: Final = 3  # the most budgets that a cause names
+#: The topic properties that decide which data a broker deletes, and when.
 RETENTION: Final = frozenset({
     "retention.ms", "retention.bytes", "cleanup.policy", "remote.storage.enable", "local.retention.ms",
     "local.retention.bytes",
@@ -32,8 +32,8 @@ RETENTION: Final = frozenset({
 
 
 def look(ask: Ask, most: int) -> Look:
-    """What ``quotahost top`` shows of this broker. Raises ConnectionError if Java can't answer."""
-    # One more tells whether there are more.
+    """This broker's status for ``quotahost top``. Raises ConnectionError if Java can't answer."""
+    # Ask for one more, to know whether some are left out.
     dump = ask("uses", str(most + 1)) if most else {"state": ask("state"), "uses": []}
     shown = gauges(ask)
     return parse(dump, [*volumes_of(shown), *budgets_of(shown)], marks(ask, _MARKS)).first(most)
@@ -48,7 +48,7 @@ def parse(dump: Row, volumes: Sequence[VolumeUse] = (), marked: Sequence[tuple[C
     causes = [f"{state.told_cause}{shadow}"] if state.told_cause else []
     for types, factor, cause in state.slowed_types:
         causes.append(f"{', '.join(types)} x{show_factor(factor)}{shadow}: {cause}")
-    # Whose writers are slowed or, at 0, turned back, whatever the factor of the volumes.
+    # A budget slows its writers, or turns them back at factor 0, whatever the factor of the volumes is.
     slow = sorted((at, use.budget) for use in volumes if use.budget and (at := use.factor) is not None and at < 1)
     causes += [f"budget {name} x{show_factor(factor)}{shadow} for its writers" for factor, name in slow[:_BUDGETS]]
     return Look(
@@ -61,7 +61,7 @@ def parse(dump: Row, volumes: Sequence[VolumeUse] = (), marked: Sequence[tuple[C
 
 
 def use_of(state: BrokerState, row: Row) -> ClientUse:
-    """A row of the dump, as everybody sees it. Raises ValueError if it is that of another version."""
+    """A row of the dump as a ClientUse. Raises ValueError if another version of quotahost made the row."""
     quota = quota_of(state, row)
     would_hold = state.would_hold.get((quota.type.value, quota.user, quota.client_id), "")
     return ClientUse(
@@ -71,7 +71,7 @@ def use_of(state: BrokerState, row: Row) -> ClientUse:
 
 
 def uses(ask: Ask, most: int) -> list[ClientUse]:
-    """At most so many scopes that have a rate or are held back; these come first, then the busiest of each type.
+    """At most ``most`` scopes with a rate or held back. Scopes held back come first, then the busiest of each type.
 
     A call takes some microseconds for each scope that was in use in the last two minutes.
     """
@@ -79,19 +79,19 @@ def uses(ask: Ask, most: int) -> list[ClientUse]:
 
 
 def usage(ask: Ask, most: int) -> list[ClientUse]:
-    """At most so many clients that have a quota of their own, busiest first."""
+    """At most ``most`` clients that have a quota of their own, busiest first."""
     answer = ask("usage", str(most))
     state = BrokerState.of(answer["state"])
     return [use_of(state, row) for row in answer["usage"] if row["rate"] is not None and not row["exempt"]]
 
 
 def marks(ask: Ask, most: int) -> list[tuple[Client, str]]:
-    """At most so many clients that lately asked to write to an affected topic, with that topic."""
+    """At most ``most`` clients that recently asked to write to an affected topic, each with that topic."""
     return [(Client(principal, client_id), topic) for principal, client_id, topic in ask("marks", str(most))]
 
 
 def columns(use: ClientUse) -> list[str | float]:
-    """A row of JMX's table (``org.quotahost.metrics.ClientTable``), in its columns; NaN is unlimited."""
+    """The columns of a row in JMX's table (``org.quotahost.metrics.ClientTable``); NaN is unlimited."""
     numbers = (use.rate, use.quota, use.limit, use.share, use.delay_ms)
     shown = (math.nan if number is None else float(number) for number in numbers)
     return [use.user, use.client_id, use.scope, use.quota_type, *shown, use.bound_by]
@@ -101,7 +101,7 @@ def columns(use: ClientUse) -> list[str | float]:
 
 
 def explained(ask: Ask, client: Client, largest: Largest) -> Row:
-    """What Java says of a client, and what is asked besides. Raises ValueError if that is of another version."""
+    """Java's answer about a client, its would-be rates and budget. Raises ValueError for another version's answer."""
     answer: dict[str, Any] = ask("client", *client)
     with of_this_version():
         if any(row["shadow"] for row in answer["client"]["quotas"]):
@@ -113,8 +113,8 @@ def explained(ask: Ask, client: Client, largest: Largest) -> Row:
 
 
 def _would_be_rates(ask: Ask, client: Row) -> dict[str, float | None]:
-    """By quota type, the rate that is measured of the scope in which a supplier in shadow would put the client."""
-    # Only here: nobody else who asks needs the comparison, and it needs the settings, which take long to import.
+    """The measured rate of the scope in which a supplier in shadow would put the client, by quota type."""
+    # Imported here, because shadow imports the settings, which take long, and no other answer needs it.
     from quotahost.broker.host.shadow import compare
 
     measured = compare(ask).rates
@@ -133,12 +133,12 @@ def volumes_of(shown: Iterable[Gauge]) -> list[VolumeUse]:
     return [
         VolumeUse(name, numbers["Capacity"], numbers["Consumed"], *map(numbers.get, ("Soft", "Hard", "Factor")))
         for name, numbers in sorted(numbers_of(shown).items())
-        if {"Capacity", "Consumed"} <= numbers.keys()  # the two types don't come and go at one moment
+        if {"Capacity", "Consumed"} <= numbers.keys()  # Volume and VolumeLimits don't appear at the same moment
     ]
 
 
 def budgets_of(shown: Iterable[Gauge]) -> list[VolumeUse]:
-    """The budgets of storage, each as a volume (``VolumeUse.budget``): the smallest factors first, then the fullest."""
+    """The budgets of storage, each as a volume (``VolumeUse.budget``), by smallest factor, then the fullest first."""
     uses = [
         VolumeUse(BUDGET_PREFIX + name, numbers["Bytes"], numbers["Used"], None, numbers["Bytes"], numbers["Factor"])
         for name, numbers in sorted(numbers_of(shown, "Budget").items())
@@ -149,30 +149,30 @@ def budgets_of(shown: Iterable[Gauge]) -> list[VolumeUse]:
 
 # ---- Java's questions ------------------------------------------------------------------------------------------
 
-#: Few, and kept: JPype leaves 7 KB behind of each thread that has called Java (1.7.1).
+#: A few threads that never end: JPype 1.7.1 leaks 7 KB for each thread that has called Java.
 _THREADS: Final = ThreadPoolExecutor(8, "quotahost-question")
 
 
 def answer_question(shim: "Shim", ticket: str, words: Sequence[str], largest: Largest = lambda name: ()) -> None:
-    """Answer a question like ``retention a,b``; its ticket goes back with the answer, or with an error as JSON.
+    """Answer a question like ``retention a,b``. The ticket goes back with the answer, or with an error as JSON.
 
-    On a thread of its own: the cluster may take ten seconds, a table of 50,000 clients long, and the host serves
-    meanwhile.
+    A pool thread answers, so that the host thread isn't blocked: the cluster may take ten seconds to answer, and a
+    table of 50,000 clients takes long.
     """
 
     def answer() -> object:
         try:
             match words:
-                # Topic, name and value of each property; a topic that doesn't exist has none.
+                # (topic, name, value) of each property; a topic that doesn't exist has none.
                 case ["retention", topics]:
                     rows = shim.configs("TOPIC", topics.split(",")) if topics else []
                     return json.dumps([(row.owner, row.name, row.value) for row in rows if row.name in RETENTION])
                 case ["budget", name]:
                     return json.dumps(largest(name))
-                # Java asks when somebody reads the table, seldom, and shows an empty one for an error.
-                case _:  # "clients-table", and how many
+                # Java asks only when a JMX client reads the table, and shows an empty table for an error.
+                case _:  # "clients-table" and the maximum number of rows
                     return list(map(columns, uses(shim.ask, int(words[1]))))
-        # Any exception: it may come from Java, and who asked must hear of it.
+        # Any exception, because it may come from Java, and Java must get it as the answer.
         except Exception as failure:
             return json.dumps({"error": str(failure)})
 

@@ -1,12 +1,12 @@
-"""Asks the cluster what Kafka doesn't tell the host: which brokers are alive, and which of our properties are stored.
+"""``ClusterQuery`` asks the cluster what Kafka doesn't report: live brokers, and the stored names of our properties.
 
-- *Which brokers are alive.* Kafka's updateClusterMetadata is deprecated since 4.4 and goes with 5.0 (KAFKA-19566), and
-  up to 4.2.1 and 4.3.1 it isn't called while a broker that has replicas is down (KAFKA-20746). The exemptions of
-  brokers, the supplier ``cluster-quota`` and other suppliers' ``cluster_changed()`` go by it. So if it has not been
-  called soon after the start, the cluster is asked instead, every ten seconds.
-- *Which names are stored.* Kafka calls a callback when a property changes that the callback lists
-  (DynamicBrokerConfig.needsReconfiguration), and a misspelt name is none of these. So where nothing else is stored
-  nobody would hear of it, and the broker is asked once.
+- *Which brokers are alive.* Kafka's updateClusterMetadata is deprecated since 4.4 and will be removed in 5.0
+  (KAFKA-19566). Up to 4.2.1 and 4.3.1 Kafka doesn't call it while a broker that has replicas is down (KAFKA-20746). The
+  exemptions of brokers, the supplier ``cluster-quota`` and other suppliers' ``cluster_changed()`` need it. So if Kafka
+  hasn't called it soon after the start, this class asks the cluster every ten seconds.
+- *Which names are stored.* Kafka calls the callback only if a property changes that the callback lists
+  (DynamicBrokerConfig.needsReconfiguration), and the callback doesn't list a misspelt name. If only such names are
+  stored, the host would never see them. So this class asks the broker once.
 """
 
 import logging
@@ -22,39 +22,39 @@ from quotahost.settings.declaration import PREFIX
 log = logging.getLogger("quotahost.host")
 
 EVERY: Final = 10.0  # seconds
-#: Where Kafka keeps what was set while it ran (ConfigEntry.ConfigSource).
+#: The sources of properties that were set while the broker ran (ConfigEntry.ConfigSource).
 _STORED: Final = ("DYNAMIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG")
 
 
 class ClusterQuery:
-    """Asks on a thread of its own, since an answer may take ten seconds; the host thread fetches what it hears."""
+    """Asks on its own thread, because an answer may take ten seconds; the host thread fetches the answers."""
 
     def __init__(self, shim: Shim, broker: int | None) -> None:
-        """``broker`` is None for a controller alone, which doesn't say what is stored."""
+        """``broker`` is this broker's id, or None for a controller that is no broker: it can't tell what is stored."""
         self._shim = shim
-        self._broker = broker  # until it has said what is stored
-        self._stored: tuple[str, ...] = ()  # names of properties, which are not handed on yet
-        self._answer: Cluster | None = None  # the newest, which is not handed on yet
+        self._broker = broker  # None after the broker has answered which properties are stored
+        self._stored: tuple[str, ...] = ()  # stored names that hand_on() has not passed on yet
+        self._answer: Cluster | None = None  # the latest answer, if hand_on() has not passed it on yet
         self._kafka_tells = False
         self._no_answer = LoggedOnce(log, logging.INFO)
-        self._waited = False  # since the start
+        self._waited = False  # whether one period has passed since the start
 
     # ---- the host thread ----
 
     def start(self) -> Periodic:
-        """A thread that asks, in a moment: this broker's own listener isn't open yet, and Kafka may tell."""
+        """Start the thread. It waits one period first: the broker's listener isn't open yet, and Kafka may report."""
         return Periodic("cluster", self._turn, lambda: EVERY)
 
     def kafka_tells(self) -> None:
-        """Kafka itself has told which brokers are alive: from now on nobody else is asked, and no answer counts."""
+        """Kafka itself has told which brokers are alive: stop asking the cluster, and ignore an answer that comes."""
         self._kafka_tells = True
 
     def hand_on(self, cluster: Callable[[Cluster], None], stored: Callable[[tuple[str, ...]], None]) -> None:
-        """Hand on what the cluster has answered since the last call: its brokers, and names of stored properties."""
+        """Call ``cluster`` and ``stored`` with the answers since the last call: live brokers, and stored names."""
         if names := self._stored:  # the thread sets it once
             self._stored = ()
             stored(names)
-        # An answer that Kafka's own news has overtaken may be older than they are.
+        # If Kafka itself has told its brokers meanwhile, the answer may be older.
         answer, self._answer = self._answer, None
         if answer and not self._kafka_tells:
             cluster(answer)
@@ -76,9 +76,9 @@ class ClusterQuery:
         rows: list[ConfigRow] = []
         try:
             rows = self._shim.configs("BROKER", [str(self._broker)])
-        # Any exception: it may come from Java, and the thread must outlive it.
+        # Any exception, because it may come from Java, and the thread must not end.
         except Exception as problem:
-            if "AuthorizationException" not in str(problem):  # each further try would be a line of the authorizer's
+            if "AuthorizationException" not in str(problem):  # don't retry: each try would be an authorizer's log line
                 return
         self._broker = None
         self._stored = tuple(sorted(r.name for r in rows if r.name.startswith(PREFIX) and r.source in _STORED))

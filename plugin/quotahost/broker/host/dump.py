@@ -1,14 +1,14 @@
-"""Java's raw dump as values: the broker's state; whose a quota is, its limit, and by what its clients are held back.
+"""This module turns Java's raw dump into the broker's state and each quota's clients, limit and what holds them back.
 
-Java tells what it knows (``org.quotahost.table.Dump``): rates, limits, what Kafka measures. What follows from that is
-worked out here and nowhere else:
+Java returns what it knows (``org.quotahost.table.Dump``): rates, limits, and what Kafka measures. This module alone
+derives the rest:
 
-1. :meth:`BrokerState.of`: what holds for the whole broker, such as the factor in force and its cause.
-2. ``quota_of``: one quota: who shares it, whether its limit is the floor, by what its clients are held back.
-3. ``whose``: who shares a quota, told from the two values of Kafka's metric tags.
+1. :meth:`BrokerState.of` reads what applies to the whole broker, such as the factor in force and its cause.
+2. ``quota_of`` reads one quota: who shares it, whether its limit is the floor, and what holds its clients back.
+3. ``whose`` finds out from the two values of Kafka's metric tags who shares a quota.
 
-``quotahost explain`` and ``top``, the metrics, JMX and ``publish-usage`` all show it (``broker_status``). ``explain``
-starts with this module, so it imports little: no pydantic, no settings.
+``quotahost explain`` and ``top``, the metrics, JMX and ``publish-usage`` show the result (``broker_status``).
+``explain`` imports this module at its start, so this module imports neither pydantic nor the settings.
 """
 
 import math
@@ -21,26 +21,27 @@ from urllib.parse import unquote
 from quotahost.model import QuotaType, State
 from quotahost.model.use import LimitedBy
 
-UNLIMITED: Final = "<unlimited>"  # the user tag of clients that nobody needs to measure apart
+UNLIMITED: Final = "<unlimited>"  # the user tag of clients without a quota that share one sensor
 EXEMPT: Final = "<exempt>"
-BROKER: Final = "<broker>"  # of a quota that all clients of the broker share
+BROKER: Final = "<broker>"  # the user tag of a quota that all clients of the broker share
 GROUP: Final = "<group "  # followed by the group's name, as Kafka sanitizes it, and ">"
 NEWCOMERS: Final = "<newcomers"
-OF_USER: Final = "<newcomers "  # of one user, whose name follows, likewise
-LONG: Final = "<long>"  # in place of each client-id that Java doesn't keep (Names)
-_NEAR: Final = 0.9  # of a limit: a client at its limit swings around it, since Kafka measures in samples
+OF_USER: Final = "<newcomers "  # the newcomers of one user, followed by the user's name, sanitized, and ">"
+LONG: Final = "<long>"  # stands for all client-ids that Java doesn't keep (Names)
+#: A client is near its limit from this share of it on: its rate swings around the limit, as Kafka measures in samples.
+_NEAR: Final = 0.9
 _MILLIS: Final = 1000
 
 Row = Mapping[str, Any]
-#: Who shares a quota: the two values of Kafka's metric tags, user and client-id.
+#: The two values of Kafka's metric tags, user and client-id, which say who shares a quota.
 Tags: TypeAlias = tuple[str, str]
-#: Puts a question to Java, of one or several words, and returns what its JSON says (``protocol.Shim.ask``).
+#: Sends a question of one or several words to Java and returns the decoded JSON answer (``protocol.Shim.ask``).
 Ask = Callable[..., Any]
 
 
 @contextmanager
 def of_this_version() -> Iterator[None]:
-    """Within it, what is missing in Java's answer or has another form is a ValueError that names it."""
+    """Raise ValueError with its name if a field of Java's answer is missing or has another form."""
     try:
         yield
     except KeyError as missing:
@@ -54,48 +55,48 @@ def of_this_version() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class BrokerState:
-    """What holds for all clients of a broker."""
+    """The state of a broker that applies to all its clients."""
 
-    pid: int = 0  # the process id of the broker
-    node: str = ""  # its node id, "" if it isn't known
-    version: str = ""  # of its quotahost
+    pid: int = 0  # the broker's process id
+    node: str = ""  # the broker's node id, "" if it isn't known
+    version: str = ""  # the version of the broker's quotahost
     enforced: bool = True  # False with shadow=all: nothing is enforced
-    shadow: tuple[str, ...] = ()  # the rules that are not enforced, as the property ``shadow`` has them
+    shadow: tuple[str, ...] = ()  # the rules that are not enforced, as in the property ``shadow``
     factor: float = 1.0  # the factor in force
-    limit_factor: float = 1.0  # what produce limits are multiplied by at the moment
-    cause: str = ""  # why the factor in force is what it is, in words for an operator
-    factor_types: tuple[str, ...] = ("PRODUCE",)  # the quota types that it multiplies
-    #: By quota type the factor of sources that are for single types, and its cause; none of a type whose factor is 1.
+    limit_factor: float = 1.0  # the factor by which produce limits are multiplied at the moment
+    cause: str = ""  # why the factor in force has this value, in words for an operator
+    factor_types: tuple[str, ...] = ("PRODUCE",)  # the quota types that the factor multiplies
+    #: The factor of the sources for single types and its cause, for each quota type with such a factor below 1.
     type_factors: Mapping[str, tuple[float, str]] = field(default_factory=dict)
-    floors: Mapping[str, float] = field(default_factory=dict)  # by quota type, below what no factor takes a limit
-    affected_topics: int = -1  # how many topics the factor is for; -1 if it is for all clients
+    floors: Mapping[str, float] = field(default_factory=dict)  # by quota type, the smallest limit that a factor makes
+    affected_topics: int = -1  # the number of topics that the factor is for; -1 if it is for all clients
     fence_installed: bool = False
     fence_closed: bool = False
-    fence_counts_only: bool = False  # the fence lets everything pass, since the factor is in shadow
-    creation_refused: bool = False  # topics and partitions are created for those alone who pass the fence
-    topics_threshold: float = 0.0  # bytes/s that the broker is expected to take in; 0 without topic quotas
-    topics_rate: float = 0.0  # bytes/s that it does take in
-    topics_over: tuple[str, ...] = ()  # the topics over their thresholds, from which producers are turned back
-    topics_in_shadow: tuple[str, ...] = ()  # those of them from which nobody is turned back, as a rule is in shadow
-    sources: tuple[str, ...] = ()  # the names of the factor sources that answer, where one stands in for another
+    fence_counts_only: bool = False  # the factor is in shadow: the fence only counts requests and lets them pass
+    creation_refused: bool = False  # only clients that pass the fence may create topics and partitions
+    topics_threshold: float = 0.0  # bytes/s that the broker is expected to take in; 0 if there are no topic quotas
+    topics_rate: float = 0.0  # bytes/s that the broker takes in
+    topics_over: tuple[str, ...] = ()  # the topics over their thresholds, whose producers are turned back
+    topics_in_shadow: tuple[str, ...] = ()  # the topics of topics_over whose producers pass, as a rule is in shadow
+    sources: tuple[str, ...] = ()  # the factor sources that answer, if one of them stands in for another
     controller: str = ""  # the node id of the active controller; "" if this node knows of none
-    #: Of its properties those that say where its log directories are, and how long mutations are saved up.
+    #: The broker's properties that name its log directories and the windows of controller mutation quotas.
     properties: Mapping[str, str] = field(default_factory=dict)
-    clients: int = 0  # how many clients have a place in the table
-    clients_max: int = 0  # how many have room there
-    #: By quota type and the two tags of a scope, the rule in shadow that would hold its clients back.
+    clients: int = 0  # the number of clients in the table
+    clients_max: int = 0  # the number of clients for which the table has room
+    #: The rule in shadow that would hold a scope's clients back, by quota type and the scope's two tags.
     would_hold: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
 
     @classmethod
     @of_this_version()
     def of(cls, dump: Row) -> Self:
-        """From the JSON of the question ``state``. Raises ValueError if it is that of another version."""
+        """Read the JSON of the question ``state``. Raises ValueError if another version of quotahost wrote it."""
         nested = {f"{part}_{name}": value for part in ("fence", "topics") for name, value in dump[part].items()}
-        # What the host has told Java of its last comparison (``shadow``).
+        # The host has sent Java the result of its last comparison (``shadow``).
         told = dump["held"].items()
         would_hold = {(kind, user, client): rule for kind, rows in told for user, client, rule in rows}
         facts = {**dump, **nested, "would_hold": would_hold}
-        # The fields have Java's names, and their defaults the types.
+        # Fields have the names in Java's JSON, and the types of their defaults.
         kinds: dict[str, Any] = {f.name: dict if f.default is MISSING else type(f.default) for f in fields(BrokerState)}
         return cls(**{name: kind(facts[name]) for name, kind in kinds.items()})
 
@@ -105,7 +106,7 @@ class BrokerState:
 
     @property
     def told_cause(self) -> str:
-        """The cause where somebody has to know it: at factor 1 the fullest volume is none, but a silent host is."""
+        """The cause if an operator must know it: below factor 1, or if ``fallback.action`` applies."""
         return self.cause if self.factor < 1 or "fallback.action" in self.cause else ""
 
     @property
@@ -132,7 +133,7 @@ class BrokerState:
 
     @property
     def slowed_types(self) -> list[tuple[list[str], float, str]]:
-        """The quota types with factors of their own: those with the same factor and cause, the factor, the cause."""
+        """The quota types with factors of their own, as (types with the same factor and cause, factor, cause)."""
         types: dict[tuple[float, str], list[str]] = {}
         for quota_type, (factor, cause) in sorted(self.type_factors.items()):
             types.setdefault((factor, cause), []).append(quota_type)
@@ -145,13 +146,13 @@ class BrokerState:
 
     @property
     def mutation_seconds(self) -> int:
-        """For so many seconds a bucket of partition mutations saves up its rate; by default 11 samples of 1 s."""
+        """The seconds for which a bucket of partition mutations saves up its rate; by default 11 samples of 1 s."""
         window = "controller.quota.window."
         return int(self.properties.get(f"{window}num", 11)) * int(self.properties.get(f"{window}size.seconds", 1))
 
     @property
     def is_active_controller(self) -> bool:
-        """Whether partition mutations are counted on this node."""
+        """Whether this node is the active controller, which counts partition mutations."""
         return self.controller == self.node != ""
 
 
@@ -160,61 +161,61 @@ class BrokerState:
 
 @dataclass(frozen=True, slots=True)
 class QuotaState:
-    """One quota of one quota type: whose it is, what limit it has now, what Kafka measures of those who share it.
+    """One quota of one quota type: who shares it, its limit now, and what Kafka measures for the clients that share it.
 
-    Rates are in the quota type's unit, a second; None is unlimited, of what is measured it is "not measured".
+    Rates are per second, in the quota type's unit. None means unlimited, or "not measured" for a measured value.
     """
 
     type: QuotaType
-    user: str  # the user and the client-id of Kafka's metric tags, which say who shares the quota; this is sanitized
-    client_id: str
+    user: str  # the user of Kafka's metric tags, sanitized; user and client-id say who shares the quota
+    client_id: str  # the client-id of Kafka's metric tags
     base: float | None  # the quota's rate
     limit: float | None  # the limit that Kafka gets
-    newcomer: bool = False  # it is that of clients whose own quota isn't known
-    #: The supplier that gave the quota; of an exempt client the reason, of a newcomer the supplier that failed.
+    newcomer: bool = False  # this is the quota of clients whose own quota isn't known
+    #: The supplier that gave the quota; the reason if the client is exempt; the supplier that failed for a newcomer.
     supplier: str = ""
     exempt: bool = False  # no quota applies
-    stand_in: float | None = None  # the measured rate that the factor multiplies instead of an unlimited one
-    uses_stand_in: bool = False  # it does so now; without a measured rate it multiplies the newcomers' one
+    stand_in: float | None = None  # the measured rate that the factor multiplies if the quota is unlimited
+    uses_stand_in: bool = False  # the factor multiplies the stand-in now, or the newcomers' rate if nothing is measured
     newcomers: float | None = None  # the newcomers' rate
-    floored: bool = False  # the limit is the floor; by the factor alone it would be lower
-    failed: bool = False  # a supplier has failed for this client lately
-    rate: float | None = None  # what Kafka measures for all who share the quota
-    delay: float | None = None  # by how many milliseconds Kafka has delayed them lately
-    #: How many partition mutations are left in this node's bucket, below 0 if some are owed; None if there is no
-    #: bucket, or for another type. Only the active controller charges its bucket.
+    floored: bool = False  # the limit is the floor; the factor alone would make a lower limit
+    failed: bool = False  # a supplier has failed for this client recently
+    rate: float | None = None  # the rate that Kafka measures for all clients that share the quota
+    delay: float | None = None  # milliseconds by which Kafka has recently delayed these clients
+    #: The partition mutations that are left in this node's bucket, below 0 if some are owed; None if there is no bucket
+    #: or the type is another one. Only the active controller charges its bucket.
     tokens: float | None = None
-    #: With ``factor.scope=topics``: it is about those of the scope who write to affected topics. The limit is theirs,
-    #: rate and delay are those of all in the scope.
+    #: The row is about the scope's clients that write to affected topics (``factor.scope=topics``, budgets). ``limit``
+    #: is the limit of these clients; rate and delay are those of all clients of the scope.
     slowed: bool = False
-    #: For whose sake one client is slowed, or in shadow would be; "" if it is not, or for several clients.
+    #: The topic because of which one client is slowed, or would be in shadow; "" if none, or for several clients.
     affected_topic: str = ""
-    affected_place: str = ""  # where that topic has its replica: "broker 3, volume /dev/sdb"; or which budget it uses
-    budget_factor: float | None = None  # the factor of the budget that it uses; None if it is a volume
-    bound: LimitedBy = LimitedBy.NOTHING  # by what the clients are held back now
-    idle: float = 0.0  # seconds since Kafka asked for it last
-    shadow: str = ""  # what suppliers in shadow would give, as the host wrote it (``shadow_text``); "" for nothing
-    #: What the other suppliers would have given, where all are asked (``supplier.combine``).
+    affected_place: str = ""  # the place of that topic's replica ("broker 3, volume /dev/sdb"), or the budget it uses
+    budget_factor: float | None = None  # the factor of the budget that the topic uses; None if the place is a volume
+    bound: LimitedBy = LimitedBy.NOTHING  # what holds the clients back now
+    idle: float = 0.0  # seconds since Kafka asked for this quota last
+    shadow: str = ""  # the would-be quotas, as the host wrote them (``shadow_text``); "" for none
+    #: The rates of the other suppliers, if the host asks all suppliers (``supplier.combine``).
     others: tuple[tuple[str, float | None], ...] = ()
 
     @property
     def whole(self) -> float | None:
-        """What a factor multiplies; None if nothing is known."""
+        """The rate that a factor multiplies; None if it isn't known."""
         return self.stand_in if self.base is None else self.base
 
 
 @of_this_version()
 def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaState:
-    """A row of the dump: a scope and its quota.
+    """Read a row of the dump: a scope and its quota.
 
-    ``client`` is the one that was asked for; None for a row of all who share the scope. Raises ValueError if the row is
-    that of another version.
+    ``client`` is the client that ``explain`` asks for; None if the row is about all clients of the scope. Raises
+    ValueError if another version of quotahost wrote the row.
     """
     quota_type, user = QuotaType(row["type"]), str(row["user"])
     factored = quota_type.value in state.slows_types and not row["exempt"]
     single = client if client is not None else row if whose(user, row["client_id"])[2] == "client" else None
     mark = single["mark"] if single else None
-    # Whether those of the scope who are slowed have been delayed by more than the others.
+    # Whether the slowed clients of the scope have been delayed by more than the others.
     more = (row["slowed_delay_ms"] or 0.0) > (row["delay_ms"] or 0.0)
     of_budget = mark is not None and mark["budget"] != ""
     of_topics = state.is_for_topics and mark is not None if single else more
@@ -224,7 +225,6 @@ def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaSt
     base, limit, stand_in = row["base"], row["slowed_limit" if slowed else "limit"], row["stand_in"]
     own, of_slowed = row["rate"], row["slowed_rate"]
     supplier, *others = (row.get("supplier") or "").split("\t")
-    # The floor is the limit where a factor would have taken a quota above it lower.
     floor, whole = state.floors[quota_type], stand_in if base is None else base
     quota = QuotaState(
         quota_type, user, str(row["client_id"]), base, limit,
@@ -253,12 +253,12 @@ def _rate(text: str) -> float | None:
 
 
 def _turned_back(state: BrokerState, row: Row, alone: bool) -> LimitedBy | None:
-    """What turns produce requests back: the closed fence, or lately topic quotas.
+    """Whether the closed fence, or recently topic quotas, turn produce requests back; None if neither does.
 
-    Of several clients it is told if one of them was turned back lately. A closed fence holds one client ``alone`` also
-    before it sends anything.
+    A scope of several clients counts if one of them was turned back recently. For one client ``alone`` the closed fence
+    counts even before the client sends a request.
     """
-    lately, mark = row["turned_back"], row.get("mark")  # of a scope of several clients there is no one mark
+    lately, mark = row["turned_back"], row.get("mark")  # a scope of several clients has no mark
     if state.fence_closed and not state.fence_counts_only:
         concerned = state.stops_all or (mark is not None and mark["held"])
         if concerned and not row["passes"] if alone else lately == "fence":
@@ -267,10 +267,10 @@ def _turned_back(state: BrokerState, row: Row, alone: bool) -> LimitedBy | None:
 
 
 def _limits(quota: QuotaState) -> LimitedBy:
-    """What bounds clients whose requests are let in, if Kafka delays them or they are near their limit.
+    """The limit that holds back clients that are let in: if Kafka delays them, or their rate is near the limit.
 
-    Kafka counts the delay of a forwarded mutation as one of requests, which says nothing of the request quota; of
-    mutations, the tokens alone count.
+    Kafka counts the delay of a forwarded mutation as a delay of requests, so delays say nothing about a request quota.
+    For mutations only the tokens count.
     """
     if quota.limit is None:
         return LimitedBy.NOTHING
@@ -290,7 +290,7 @@ def _limits(quota: QuotaState) -> LimitedBy:
 
 
 def whose(user: str, client_id: str) -> tuple[str, str, str]:
-    """Of the two values of Kafka's metric tags: user, client-id and scope as in ``ClientUse``."""
+    """Return user, client-id and scope, as in ``ClientUse``, for the two values of Kafka's metric tags."""
     if user.startswith(GROUP):
         return "", "", f"group {unquote(user[len(GROUP) : -1])}"
     if user.startswith(OF_USER):

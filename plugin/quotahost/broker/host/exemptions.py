@@ -1,14 +1,13 @@
-"""Who is exempt and why: listed principals, brokers among themselves (by this broker's own listeners), quotahost's own
-clients; and the topics for whose writers the fence never closes.
+"""``Exemptions`` knows which clients are exempt and why: listed principals, brokers among themselves, quotahost's own
+clients; and the topics to which the fence lets everybody write.
 
-The loop hands their names to Java (``org.quotahost.fence.Exemptions``), which gives them no quota without asking the
-host, and whose fence lets them write while it is closed.
+The loop sends the names to Java (``org.quotahost.fence.Exemptions``). Java gives exempt clients no quota and doesn't
+ask the host about them; the fence lets them write while it is closed.
 
-The principals that brokers have at each other's listeners are derived from this broker's own configuration, since the
-brokers of a cluster share their credentials (``broker_principals``). Where one can't be found out, the log names the
-property in which to list it. If ANONYMOUS is among them, client-ids exempt, which anybody can claim. So it is among
-them only where brokers don't authenticate to each other, or where nobody but nodes can be ANONYMOUS: at the listeners
-of controllers.
+``broker_principals`` derives the principals that brokers have at each other's listeners from this broker's own
+configuration, because brokers share their credentials. If it can't derive one, a log line names the property in which
+to list it. ANONYMOUS brokers are exempt by client-id, which any client can claim. So this applies only if brokers don't
+authenticate to each other, or if only nodes can be ANONYMOUS, as at the listeners of controllers.
 """
 
 import logging
@@ -25,14 +24,14 @@ from quotahost.settings.sections import revealed
 log = logging.getLogger("quotahost.principals")
 
 ANONYMOUS: Final = "ANONYMOUS"
-OWN: Final = "quotahost-"  # begins the client-id of the plugins' own client on any node
+OWN: Final = "quotahost-"  # the prefix of the client-id of the plugins' own client, before the node id
 
-# Forms of the client-ids of Kafka's own clients inside a broker, and of quotahost's own on any broker and in the
-# pipeline: # stands for digits, * at the end for the rest. Java's fence/Exemptions takes this text.
-# Kafka's are made in BrokerBlockingSender (fetchers), TransactionMarkerChannelManager, KafkaRaftManager, NetworkUtils
-# (the three with "-client-") and TopicBasedRemoteLogMetadataManagerConfig (tiered storage). A new one would be found by
-# test_shapes. NodeToControllerChannelManager, which sends heartbeats and forwards requests, uses the
-# plain node id: those are in ``Exemptions.client_ids``.
+# Patterns of the client-ids of Kafka's own clients inside a broker, and of quotahost's clients on any broker and in the
+# pipeline: # stands for digits, * at the end for any rest. Java's fence/Exemptions reads this text.
+# Kafka creates them in BrokerBlockingSender (fetchers), TransactionMarkerChannelManager, KafkaRaftManager, NetworkUtils
+# (the three with "-client-") and TopicBasedRemoteLogMetadataManagerConfig (tiered storage). test_shapes finds a new one
+# of Kafka's. NodeToControllerChannelManager, which sends heartbeats and forwards requests, uses the plain node id:
+# ``Exemptions.client_ids`` has these.
 INTERNAL_CLIENT_IDS: Final = "|".join(
     [
         "broker-#-*",
@@ -50,18 +49,18 @@ _KAFKAS_BUILDER: Final = "org.apache.kafka.common.security.authenticator.Default
 
 
 class Exemptions:
-    """Knows who is exempt, and why. The principal ANONYMOUS as a whole is only if it is listed."""
+    """Knows which clients are exempt, and why. ANONYMOUS clients are exempt by client-id, or all if it is listed."""
 
-    internal_client_ids: str  # the forms of the client-ids of Kafka's own clients and quotahost's; "" for none
-    client_ids: set[str]  # by which ANONYMOUS clients are exempt besides these
-    principals: dict[str, Reason]  # the exempt principals by name, and why
-    spared_topics: list[str]  # that the fence lets everybody write to
+    internal_client_ids: str  # the patterns of client-ids by which ANONYMOUS clients are exempt; "" for none
+    client_ids: set[str]  # further client-ids by which ANONYMOUS clients are exempt
+    principals: dict[str, Reason]  # the exempt principals by name, and the reason
+    spared_topics: list[str]  # the topics to which the fence lets everybody write
 
     def __init__(self, settings: Settings, broker: Mapping[str, str], brokers: Collection[str] = ()) -> None:
-        """``broker`` are the broker's own properties, with node.id; ``brokers`` what ``broker_principals`` returns."""
-        # Where brokers authenticate, a client-id proves nothing: anybody could claim a broker's and go unthrottled.
+        """``broker``: the broker's own properties, with node.id; ``brokers``: the result of ``broker_principals``."""
+        # If brokers authenticate, client-ids must not exempt: any client could claim a broker's and go unthrottled.
         self.internal_client_ids = INTERNAL_CLIENT_IDS if ANONYMOUS in brokers else ""
-        # The last reason wins: an operator's list stands above what quotahost finds out.
+        # The last reason wins: an operator's list takes precedence over what quotahost finds out.
         own = _own_client(settings)
         user = own.get("sasl.username", options(own.get("sasl.jaas.config", "")).get("username"))
         self.principals = {} if user is None else {user: Reason.PLUGIN}
@@ -69,11 +68,11 @@ class Exemptions:
         self.principals |= dict.fromkeys(settings.excluded_principals, Reason.EXCLUDED)
         self.spared_topics = _spared_topics(settings, broker)
         self.client_ids = set()
-        # Under a PAUSE this broker's own snapshots must pass the fence before Kafka has reported the cluster.
+        # In a PAUSE this broker's own snapshots must pass the fence even before Kafka has reported the cluster.
         self.know({node_id(broker)})
 
     def know(self, nodes: Collection[int]) -> bool:
-        """Learn the ids of the cluster's brokers; returns whether client-ids became exempt by that."""
+        """Add the ids of the cluster's brokers, and return whether client-ids became exempt by this."""
         before = len(self.client_ids)
         if self.internal_client_ids:
             self.client_ids |= {own_client_id(node) for node in nodes} | {str(node) for node in nodes}
@@ -81,13 +80,13 @@ class Exemptions:
 
 
 def _spared_topics(settings: Settings, broker: Mapping[str, str]) -> list[str]:
-    """The topics whose writers the fence may not know, and which it must not close for them.
+    """The topics to which the fence must let everybody write, because it may not recognize the clients that matter.
 
-    Tiered storage's client may log in as anybody (``rlmm.config.*``), and if a PAUSE turned it back, nothing would be
-    offloaded, and a disk that only offloading can free would stay full. The plugins' own client may be ANONYMOUS where
-    brokers authenticate, or be named by a certificate, a token or a builder of principals that nobody here can read;
-    without snapshots no PAUSE ends. Whoever may write to one of these topics can do worse than fill it: delete what is
-    offloaded, or forge snapshots. So ACLs must protect them in any case.
+    Tiered storage's client may log in as any principal (``rlmm.config.*``). If a PAUSE turned it back, nothing would be
+    offloaded, and a disk that only offloading can free would stay full. The plugins' own client may be ANONYMOUS while
+    brokers authenticate, or have a name of a certificate, token or principal builder that the host can't read. If its
+    snapshots were turned back, no PAUSE would end. ACLs must protect these topics in any case: a client that may write
+    to them can delete offloaded data, or forge snapshots.
     """
     topics = [TIERING] if broker.get("remote.log.storage.system.enable", "").lower() == "true" else []
     return [*topics, *settings.record_topics]
@@ -108,22 +107,22 @@ def own_client_id(node: int) -> str:
 
 
 def broker_principals(properties: Mapping[str, str], keystores: Keystores) -> list[str]:
-    """The names of brokers' principals, without "User:", each once. It may wait for a keystore's file."""
+    """The names of brokers' principals, without "User:", each once. The call may block on a keystore's file."""
     listeners = Listeners(properties)
     names: dict[str, None] = {}
-    # Those that brokers connect to.
+    # Only the listeners to which brokers connect.
     for listener in [*([] if listeners.controller_alone else [listeners.inter_broker]), *listeners.controllers]:
         try:
             name, why = principal_at(listeners, listener, keystores), ""
         except Exception as error:
-            # Not the message, which may contain a secret: its first word is the class of Java's exception.
+            # Don't log the message, which may contain a secret. Its first word is the class of Java's exception.
             name, why = None, f": {str(error).partition(':')[0]}" if isinstance(error, ConnectionError) else ""
         if name is None:
             log.warning(
                 "The principal of brokers at listener %s can't be found in the configuration%s. If it isn't ANONYMOUS, "
                 "name it in %sstatic.excluded.principal.name.list, or brokers may be throttled", listener, why, PREFIX
             )  # fmt: skip
-            # Most builders leave peers without authentication as they are; where one doesn't, this exempts nobody.
+            # Most principal builders make unauthenticated peers ANONYMOUS; with another builder this exempts nobody.
             name = ANONYMOUS if listeners.authentication(listener) == "none" else None
         if name is not None and (name != ANONYMOUS or _decides(listeners, listener)):
             names[name] = None
@@ -131,8 +130,8 @@ def broker_principals(properties: Mapping[str, str], keystores: Keystores) -> li
 
 
 def principal_at(listeners: Listeners, listener: str, keystores: Keystores) -> str | None:
-    """The name that nodes have at a listener of theirs; None if nobody here can find it out."""
-    # Which names another builder makes nobody here knows, whoever authenticates: it may go by addresses.
+    """The name of the nodes' principal at one of their listeners; None if it can't be found out."""
+    # Another principal builder may make any name, e.g. from the address, even if the client authenticates.
     if listeners.own(listener, _BUILDER).get(_BUILDER, _KAFKAS_BUILDER) != _KAFKAS_BUILDER:
         return None
     if listeners.authentication(listener) == "none":
@@ -140,11 +139,13 @@ def principal_at(listeners: Listeners, listener: str, keystores: Keystores) -> s
     if listeners.protocol(listener) != "SSL":
         return listeners.login_name(listener)
     ssl = listeners.own(listener, "ssl.")
-    # A truststore that can't be read is of no concern here.
+    # Only the keystore has the name, so leave out the truststore, which may not be readable.
     keystore = keystores({name: value for name, value in ssl.items() if not name.startswith("ssl.truststore.")})
     return keystore.get("principal")
 
 
 def _decides(listeners: Listeners, listener: str) -> bool:
-    """Whether a listener that lets everybody in as ANONYMOUS shows that nodes are: clients must not use others."""
+    """Whether ANONYMOUS at this listener exempts client-ids. It does between brokers, on a node that is a controller
+    only, and if no client can be ANONYMOUS on this node.
+    """
     return listeners.controller_alone or listener == listeners.inter_broker or not listeners.unauthenticated()

@@ -1,10 +1,9 @@
-"""The Prometheus endpoint of ``metrics.port``: the catalogue's metrics, every 5 s from Java; series by client, with
-long names cut to a hash; 32 connections at most.
+"""``Exporter`` is the Prometheus endpoint of ``metrics.port``: it serves the catalogue's metrics, and series by client.
 
-A thread reads all numbers from Java every five seconds, so that no scrape waits for Java. One more serves the port,
-whoever connects and however many: it waits for all connections at once (asyncio), and answers any request whose method
-is GET with the page. A connection has DEADLINE to send its request and to take its page, and the oldest is closed when
-there are more than CONNECTIONS.
+One thread reads all numbers from Java every 5 seconds, so that no scrape waits for Java. Another thread serves all
+connections of the port (asyncio), and answers every GET request with the page of metrics. A connection has DEADLINE to
+send its request, and DEADLINE again to read its page. If there are more than CONNECTIONS (32) connections, the thread
+closes the oldest one. A long name in a label is cut, and its end replaced by a hash.
 """
 
 import asyncio
@@ -29,15 +28,15 @@ from quotahost.settings.declaration import PREFIX, Problem, SettingsError
 
 _log = logging.getLogger("quotahost.host")
 
-#: Seconds between readings; with 50,000 active clients one takes a tenth of a second or more.
+#: Seconds between two readings of Java's numbers; with 50,000 active clients a reading takes 0.1 s or more.
 INTERVAL: Final = 5.0
 _LONGEST_NAME: Final = 100  # characters of a label's value
-DEADLINE: float = 10.0  # seconds; Prometheus' own default for a scrape
-CONNECTIONS: Final = 32  # pages that wait for slow readers are in memory; one has 100 kB with 10,000 clients
+DEADLINE: float = 10.0  # seconds; Prometheus' default timeout of a scrape
+CONNECTIONS: Final = 32  # a page stays in memory until its client has read it; with 10,000 clients it has 100 kB
 _LONGEST: Final = 16_384  # bytes of a request
 _HEAD: Final = b"HTTP/1.0 200 OK\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\r\n"
 
-#: By the catalogue's type and attribute, the values by labels.
+#: The values by labels, for each type and attribute of the catalogue.
 Series: TypeAlias = Mapping[tuple[str, str], Mapping[tuple[str, ...], float]]
 
 
@@ -45,16 +44,16 @@ Series: TypeAlias = Mapping[tuple[str, str], Mapping[tuple[str, ...], float]]
 
 
 class Exporter(Collector):
-    """The port, the thread that serves it, and the one that reads the numbers."""
+    """Owns the port, the thread that serves it, and the thread that reads the numbers."""
 
     def __init__(self, shim: Shim, address: str, port: int, clients: int) -> None:
-        """So many ``clients`` have series. Raises OSError or ValueError if it can't listen."""
+        """``clients``: the most clients with series. Raises OSError or ValueError if it can't listen at the address."""
         self._ask, self._clients, self._fault = shim.ask, clients, LoggedOnce(_log)
-        # Replaced and never changed, so that a scrape on the thread of the port reads it without a lock.
+        # The mapping is replaced and never changed, so that the port's thread reads it without a lock.
         self._series: Series = {}
         self._registry = CollectorRegistry()
         self._registry.register(self)
-        self._open: dict[asyncio.Task[None], None] = {}  # the oldest first
+        self._open: dict[asyncio.Task[None], None] = {}  # the oldest connection first
         self._loop = asyncio.new_event_loop()
         start = asyncio.start_server(self._serve, address, port, limit=_LONGEST)
         self._server = self._loop.run_until_complete(start)
@@ -63,7 +62,7 @@ class Exporter(Collector):
         self._reading = Periodic("metrics", self._read, lambda: INTERVAL)
 
     def close(self) -> None:
-        # A host that failed starts again in this process, and its endpoint needs the port.
+        # A host that failed starts again in this process, and needs the port then.
         if self._serving.is_alive():
             asyncio.run_coroutine_threadsafe(self._end(), self._loop)
             self._serving.join(1)
@@ -75,14 +74,14 @@ class Exporter(Collector):
             for gauge in gauges(self._ask):
                 numbers[gauge.type, gauge.attribute][gauge.name,] = gauge.value
             self._series = {**numbers, **series(uses(self._ask, self._clients))}
-        except Exception as problem:  # of JPype's, too, while the JVM shuts down; the thread must outlive it
+        except Exception as problem:  # JPype raises its own, too, while the JVM shuts down; the thread must not end
             self._series = {key: values for key, values in self._series.items() if key[0] != CLIENTS}
             self._fault.report("The metrics can't be read (%s): those by client are left out", problem)
         else:
             self._fault.healed()
 
     def collect(self) -> Iterable[Metric]:
-        # The catalogue decides: numbers under a plugin's own names are shown by JMX alone.
+        # This shows the catalogue's metrics; only JMX shows numbers with a plugin's own names.
         for described in CATALOGUE:
             family = CounterMetricFamily if described.kind == COUNTER else GaugeMetricFamily
             labels = described.label.split(", ") if described.label else []
@@ -103,7 +102,7 @@ class Exporter(Collector):
         assert task  # a coroutine runs in one
         self._open[task] = None
         if len(self._open) > CONNECTIONS:
-            # It leaves at once: several connections of one turn of the loop must not all close the same one.
+            # Remove it immediately: several new connections in one turn of the event loop must not all close this one.
             oldest = next(iter(self._open))
             del self._open[oldest]
             oldest.cancel()
@@ -112,28 +111,28 @@ class Exporter(Collector):
             if head.startswith(b"GET "):
                 writer.write(_HEAD + generate_latest(self._registry))
             writer.close()
-            # Apart from the request's, since making a page takes time that is not the client's.
+            # A deadline of its own, because the time to make the page is not the client's fault.
             await asyncio.wait_for(writer.wait_closed(), DEADLINE)
-        # A client that goes away or sends no request gets no answer. Nor does the oldest: asyncio of Python 3.11 would
-        # log that its task was cancelled.
+        # A client that disconnects or sends no request gets no answer. CancelledError ends the oldest connection; if
+        # it weren't caught, asyncio of Python 3.11 would log that the task was cancelled.
         except (OSError, EOFError, asyncio.CancelledError, asyncio.LimitOverrunError):
-            writer.transport.abort()  # what a slow reader has not taken is thrown away
+            writer.transport.abort()  # drops the rest of a page that a slow client has not read
         finally:
             self._open.pop(task, None)
 
 
 def exporter(settings: Settings, shim: Shim) -> Exporter | None:
-    """The endpoint of ``metrics.port``, None if none is set.
+    """The endpoint of ``metrics.port``; None if the property isn't set.
 
-    Raises SettingsError at the broker's start if the address can't be bound. A host that starts again goes on without
-    it then: for the want of metrics alone no producer is stopped.
+    Raises SettingsError at the broker's start if the address can't be bound. A host that starts again only logs the
+    error and goes on: missing metrics must not stop producers.
     """
     if settings.metrics_endpoint is None:
         return None
     address, port = settings.metrics_endpoint
     try:
         return Exporter(shim, address, port, settings.metrics_clients)
-    except (OSError, ValueError) as error:  # the latter for what is no name of a host, such as 0.0.0..0
+    except (OSError, ValueError) as error:  # ValueError if the address is no host name, such as 0.0.0..0
         wrong = f"{address} can't be listened on there ({error}); give a free port at an address of this machine"
         problem = Problem(f"{PREFIX}metrics.port", wrong, str(port))
         if not shim.restarted():
@@ -146,7 +145,7 @@ def exporter(settings: Settings, shim: Shim) -> Exporter | None:
 
 
 def series(uses: Iterable[ClientUse]) -> Series:
-    """The series by client. Names are whatever a client sends: the long ones are cut, and all escaped later."""
+    """The series by client. Clients choose their names: long names are cut here, and all names are escaped later."""
     shown: dict[tuple[str, str], dict[tuple[str, ...], float]] = defaultdict(dict)
     for use in uses:
         labels = (_cut(use.user), _cut(use.client_id), _cut(use.scope), str(use.quota_type))
@@ -160,7 +159,7 @@ def series(uses: Iterable[ClientUse]) -> Series:
 
 
 def _cut(name: str) -> str:
-    """A name that is too long is cut; the hash of the whole of it keeps two apart that begin alike."""
+    """Cut a name that is too long. A hash of the whole name keeps two long names with the same beginning apart."""
     if len(name) <= _LONGEST_NAME:
         return name
     return f"{name[: _LONGEST_NAME - 9]}~{crc32(name.encode('utf-8', 'replace')):08x}"

@@ -1,10 +1,10 @@
-"""The values that the host and Java hand to each other, and their form on the way (``protocol`` has the calls).
+"""This module has the values that the host and Java exchange, and their encoding (``protocol`` has the calls).
 
-1. ``encode`` makes bytes of a call, which ``org.quotahost.host.Wire`` reads. A value is one letter for its type and
-   then, big-endian, its content; texts, bytes and lists begin with their length. Answers come as JSON.
-2. A ``Batch`` of clients and events comes out of Java's inbox.
-3. The answers go back into Java's table, an ``Answer`` for each quota type. Beside them goes what suppliers in shadow
-   would answer: a text that Java keeps and hands back without reading it (``shadow_text``, ``would_be``).
+1. ``encode`` turns a call into bytes, which ``org.quotahost.host.Wire`` reads. A value is one letter for its type, then
+   its content, big-endian; texts, bytes and lists begin with their length. Answers come as JSON.
+2. The host takes a ``Batch`` of clients and events from Java's inbox.
+3. The host puts an ``Answer`` for each quota type into Java's table. With the answers goes a text of the would-be
+   quotas, which Java keeps and returns without reading it (``shadow_text``, ``would_be``).
 """
 
 import json
@@ -34,10 +34,10 @@ from quotahost.model import (
 )
 from quotahost.model.volumes import Affected
 
-# Codes of a scope (org.quotahost.table.Scopes); smaller codes are ScopeKind's values.
+# Codes of scopes (org.quotahost.table.Scopes). 0 to 3 are ScopeKind's values; ScopeKind.GROUP has the code GROUP here.
 NEWCOMER: Final = 4
 GROUP: Final = 16
-EACH: Final = -1  # in place of an index of distinct client-ids: each one of the principal may have another quota
+EACH: Final = -1  # instead of an index of distinct client-ids: each client-id of the principal may have its own quota
 
 _SIZED: Final = struct.Struct(">cI")
 _LONG: Final = struct.Struct(">cq")
@@ -45,7 +45,7 @@ _DOUBLE: Final = struct.Struct(">cd")
 
 
 class Reason(StrEnum):
-    """Why a client is exempt: the first of these that applies. Java shows it in the place of a supplier."""
+    """Why a client is exempt: the first reason that applies. Java shows the reason instead of a supplier."""
 
     EXCLUDED = "excluded"
     BROKER = "broker"
@@ -53,7 +53,7 @@ class Reason(StrEnum):
 
 
 class Event(NamedTuple):
-    """Something that happened in the broker: its kind and its particulars."""
+    """An event in the broker: its kind and its fields."""
 
     kind: str
     fields: tuple[Any, ...]
@@ -61,20 +61,20 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Clients to resolve and events, as taken from the inbox."""
+    """Clients that need answers, and events, as taken from the inbox."""
 
     clients: Sequence[Client]
     events: Sequence[Event] = ()
-    closing: bool = False  # the host has to end
+    closing: bool = False  # the host must end
 
 
 class Answer(NamedTuple):
-    """The quota of one type that a client has, or would have if a supplier were not in shadow."""
+    """A client's quota of one type, or the quota that it would have if a supplier were not in shadow."""
 
-    code: int  # the scope's
-    rate: float | None  # before the factor, in the unit of its quota type; None is unlimited
+    code: int  # the code of the scope
+    rate: float | None  # before the factor, in the unit of the quota type; None is unlimited
     group: str = ""  # the group's name, "" for another scope
-    #: Who gives it, "" for nobody. Behind tabs stand the rates that others would give.
+    #: The supplier that gives the quota, "" for none. The other suppliers' rates follow, separated by tabs.
     supplier: str = ""
 
     @property
@@ -82,7 +82,7 @@ class Answer(NamedTuple):
         return self.code in (_CLIENT, _CLIENT_ID)
 
     def tags(self, principal: str, client_id: str) -> Tags:
-        """Who would share it: the tags that the scope of this client would have."""
+        """The tags of the scope that would share the quota, for this client."""
         code = self.code
         if code == _CLIENT:
             return tag(principal), client_id
@@ -94,24 +94,24 @@ class Answer(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What many clients have alike."""
+    """The answers that many clients have in common."""
 
     answers: tuple[Answer, ...]  # by quota type
-    distinct: int  # the client-ids of the principal whose answers may differ, by ``distinct_ids``; or EACH
-    shadow: str = ""  # a ``shadow_text``
+    distinct: int  # the number of a set in ``distinct_ids``: client-ids whose answers may differ; or EACH
+    shadow: str = ""  # the would-be quotas (``shadow_text``)
 
 
 @dataclass(frozen=True, slots=True)
 class Scoped:
-    """A factor and whom it is for."""
+    """A factor and the clients that it is for."""
 
     factor: Factor
-    affected: Affected | None = None  # the topics whose writers it is for; None: it is for all clients
-    full: bool = False  # the factor is 0 by what is known, and not only because something is unknown
+    affected: Affected | None = None  # the factor is for the writers of these topics; None: for all clients
+    full: bool = False  # known volumes make the factor 0, not only unknown ones
 
 
 class Gauge(NamedTuple):
-    """One number of the shim: its MBean's type, name ("" for none), attribute, value."""
+    """One number that the shim shows: its MBean's type, name ("" for none), attribute and value."""
 
     type: str
     name: str
@@ -120,7 +120,7 @@ class Gauge(NamedTuple):
 
 
 class ConfigRow(NamedTuple):
-    """A property of a topic or a broker: whose, its name, its source (ConfigEntry.ConfigSource), its value."""
+    """A property of a topic or broker (its owner): name, source (ConfigEntry.ConfigSource) and value."""
 
     owner: str
     name: str
@@ -133,7 +133,7 @@ def gauges(ask: Ask) -> list[Gauge]:
 
 
 def numbers_of(shown: Iterable[Gauge], *types: str) -> Mapping[str, Mapping[str, float]]:
-    """By name, what a host shows under these types; of volumes by default (``monitor``, ``volume_evaluation``)."""
+    """The numbers of these types by name; by default those of volumes (``monitor``, ``volume_evaluation``)."""
     numbers: dict[str, dict[str, float]] = defaultdict(dict)
     for gauge in shown:
         if gauge.type in (types or ("Volume", "VolumeLimits")):
@@ -145,10 +145,10 @@ def numbers_of(shown: Iterable[Gauge], *types: str) -> Mapping[str, Mapping[str,
 
 
 def encode(value: object) -> bytes:
-    """The bytes of None, a bool, int, float, text, bytes, an array of ints or doubles, or a list or tuple of these.
+    """Encode None, a bool, int, float, text, bytes, an array of ints or doubles, or a list or tuple of these.
 
-    Half a surrogate pair in a text, as in names of files that are not UTF-8, is escaped: what a plugin writes in a
-    cause or a group must not end the host. Raises TypeError if it is no such value.
+    Half a surrogate pair in a text, as in file names that are not UTF-8, is escaped: a plugin's cause or group name
+    must not end the host. Raises TypeError for any other value.
     """
     parts: list[bytes] = []
     _write(value, parts)
@@ -182,28 +182,28 @@ def _write(value: object, parts: list[bytes]) -> None:
 
 
 def client_quota(fields: tuple[str, ...]) -> ClientQuotaChange:
-    """From "client-quota": type, kind and name of the user, kind and name of the client-id, rate or "" if removed."""
+    """Decode "client-quota": type, kind and name of the user, kind and name of the client-id, rate ("" if removed)."""
     quota_type, user_kind, user, client_kind, client_id, rate = fields
     entity = QuotaEntity(_name(user_kind, user), _name(client_kind, client_id))
     return ClientQuotaChange(QuotaType(quota_type), entity, float(rate) if rate else None)
 
 
 def _name(kind: str, name: str) -> str | Default | None:
-    # The kind decides and not the name: Kafka calls a default "<default>", and a user may have that name.
+    # The kind decides, not the name: Kafka calls a default "<default>", and a user may have that name.
     if kind == "default":
         return DEFAULT
     return name if kind == "name" else None
 
 
 def cluster(fields: tuple[str, ...]) -> Cluster:
-    """From "cluster": the cluster's id, then the ids of its brokers."""
+    """Decode "cluster": the cluster's id, then the ids of its brokers."""
     cluster_id, *brokers = fields
     return Cluster(cluster_id, frozenset(int(broker) for broker in brokers))
 
 
 # ---- what a supplier in shadow would give ----------------------------------------------------------------------
 
-_TEXTS: Final = 4096  # how many are remembered; most clients have the text of others
+_TEXTS: Final = 4096  # the size of each cache; most clients have the same text as others
 _CLIENT, _USER, _CLIENT_ID, _BROKER = (
     kind.value for kind in (ScopeKind.CLIENT, ScopeKind.USER, ScopeKind.CLIENT_ID, ScopeKind.BROKER)
 )
@@ -211,15 +211,15 @@ _CLIENT, _USER, _CLIENT_ID, _BROKER = (
 
 @lru_cache(_TEXTS)
 def shadow_text(would: tuple[Answer | None, ...]) -> str:
-    """What would be, by quota type, as Java keeps it and hands it back without reading it; "" for nothing."""
+    """The would-be quotas by quota type, as a text that Java keeps and returns without reading it; "" for none."""
     by_type = {of: answer for of, answer in zip(QUOTA_TYPES, would, strict=False) if answer is not None}
-    # In ASCII: half a surrogate pair in a group's name would not get through to Java.
+    # json.dumps() writes ASCII: half a surrogate pair in a group's name could not be sent to Java.
     return json.dumps(by_type, separators=(",", ":")) if by_type else ""
 
 
 @lru_cache(_TEXTS)
 def would_be(text: str, quota_type: QuotaType) -> Answer | None:
-    """What ``shadow_text`` wrote of one type; None is nothing. Raises ValueError if it is no such text."""
+    """The would-be quota of one type in a ``shadow_text``; None if it has none. Raises ValueError for another text."""
     fields = json.loads(text).get(quota_type) if text else None
     return None if fields is None else Answer(*fields)
 
@@ -227,5 +227,5 @@ def would_be(text: str, quota_type: QuotaType) -> Answer | None:
 @lru_cache(_TEXTS)
 def tag(name: str) -> str:
     """A principal's or group's name as Kafka's ``Sanitizer`` writes it into a metric tag: percent-encoded UTF-8."""
-    # Python leaves the tilde as it is, Java's URLEncoder doesn't. Of half a surrogate pair Java makes a question mark.
+    # Java's URLEncoder encodes the tilde, which quote() doesn't, and turns half a surrogate pair into a question mark.
     return quote(name, safe="", errors="replace").replace("~", "%7E")

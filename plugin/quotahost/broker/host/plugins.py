@@ -1,13 +1,12 @@
-"""The plugins of a broker: which ones its node has (a controller alone, too), built or kept at a change; a failure
-counted and logged once; told of Kafka's news; tasks on threads of their own.
+"""The host builds, keeps and closes the plugins of its node, guards every call to them, and runs the tasks' threads.
 
-1. ``Builder`` has each plugin that the settings name found, checked and constructed (``discovery``), and gives it its
-   context. ``live_change`` asks for it, at the start and at each change.
-2. ``PluginSet`` has the plugins of one configuration. From there the suppliers go to ``new_clients``, the factor source
-   and the policy to ``factor``, the tasks to ``Scheduler``, which runs each on a thread of its own.
-3. ``Guard`` stands between the host and every plugin: a failure is counted, logged once, and kept from everybody else.
-   The caller passes the consequence that the log line states, and goes on without an answer.
-4. ``Notifier`` hands Kafka's own news to the plugins that listen.
+1. ``Builder`` finds, checks and constructs each plugin that the settings name and this node needs (``discovery``), and
+   gives it its context. ``live_change`` calls it at the start and at each change.
+2. ``PluginSet`` has the plugins of one configuration. ``new_clients`` uses its suppliers, and ``factor`` its factor
+   source and policy. ``Scheduler`` runs each of its tasks on its own thread.
+3. ``Guard`` makes the calls to plugins, or gets a report of their failure. It counts a failure and logs it once, and
+   the host goes on. The caller passes the consequence of the failure, which the log line states.
+4. ``Notifier`` passes Kafka's client quotas and the cluster to the plugins that listen.
 """
 
 import logging
@@ -51,40 +50,40 @@ T = TypeVar("T")
 log = logging.getLogger("quotahost.plugins")
 _tasks_log = logging.getLogger("quotahost.tasks")
 
-CLOSE_WITHIN: Final = 2.0  # seconds, for all tasks together, of the 4 s that the shim waits for the host
+CLOSE_WITHIN: Final = 2.0  # seconds for all tasks together, out of the 4 s that the shim waits for the host
 
 
 # ---- a call of a plugin ----------------------------------------------------------------------------------------
 
 
 class Guard:
-    """Counts every failure of a plugin, and logs the first of each type in each method until the method works again.
+    """Counts every failure of a plugin. Logs each error type of each method once, until the method works again.
 
-    The loops over thousands of clients and volumes catch what a plugin raises, and report one failure here.
+    Loops over thousands of clients or volumes catch a plugin's errors themselves, and report failures here.
     """
 
     def __init__(self, shim: Shim, clock: Clock = time.monotonic) -> None:
         self._shim = shim
-        #: By plugin and method, then by the error's type.
+        #: The logged faults, by plugin and method, then by the error's type.
         self._faults = defaultdict[tuple[str, str], dict[type, LoggedOnce]](
             lambda: defaultdict(lambda: LoggedOnce(log, logging.ERROR, clock))
         )
 
     def begins(self, plugin: str) -> None:
-        """A plugin of this name begins: what one before it has failed in is logged again if this one does so, too."""
+        """A new plugin has this name: log its failures, even if the plugin before it has failed in the same way."""
         self._shim.count("Plugin", plugin, "Errors", 0.0)
         for key in [key for key in list(self._faults) if key[0] == plugin]:
             del self._faults[key]
 
     def tell(self, text: str) -> None:
-        """Log what a plugin's code is about to do, before it does: if it ends the process, that is the last line."""
+        """Log what a plugin's code will do next: if the code ends the process, this is the last line of the log."""
         self._shim.log(log.name, logging.INFO, text)
 
     def call(self, plugin: str, what: str, consequence: str, function: Callable[[], T], instead: Any = None) -> T:
-        """The plugin's answer; ``instead`` if it fails. Success heals it: its next failure is logged again."""
+        """Return the plugin's answer, or ``instead`` if it fails. After a success the next failure is logged again."""
         try:
             answer = function()
-        except BaseException as error:  # a plugin's SystemExit is its failure, not the broker's end
+        except BaseException as error:  # a plugin's SystemExit counts as its failure, and must not end the broker
             self.report(plugin, what, consequence, error)
             answer = instead
         else:
@@ -101,7 +100,7 @@ class Guard:
             "plugin %s failed in %s; %s. Further failures of this kind are only counted (quotahost:"
             "type=Plugin,name=%s, Errors)", plugin, what, consequence, plugin, exc_info=error,
         )  # fmt: skip
-        # One that is raised again and again, as by a Future, would keep each frame that it has passed.
+        # A Future may raise the same error again and again, and the error would keep each frame that it passes.
         passed: BaseException | None = error
         while passed is not None and passed.__traceback__ is not None:
             passed.__traceback__ = None
@@ -109,23 +108,23 @@ class Guard:
 
     def heal(self, plugin: str, what: str) -> None:
         faults = self._faults.get((plugin, what), {})
-        if sum(fault.healed() for fault in faults.values()):  # each of them is to be logged again
+        if sum(fault.healed() for fault in faults.values()):  # sum() without a short circuit, so that every fault heals
             log.warning("plugin %s works again in %s", plugin, what)
 
 
 # ---- all plugins of one configuration --------------------------------------------------------------------------
 
-#: The validated ``plugin.NAME.*`` of each plugin; None for one that declares none.
+#: The validated properties ``plugin.NAME.*`` by role and name of the plugin; None if a plugin declares none.
 Sections: TypeAlias = Mapping[tuple[Role, str], Any]
 
 
 class PluginSet:
-    """The plugins of one Settings, in the order of the settings, and those of each role by their names."""
+    """The plugins of one Settings, in the order of the settings, and by role with their names."""
 
     def __init__(self, plugins: Sequence[LoadedPlugin]) -> None:
-        """Raises PluginError if a factor source is for something that is no quota type, or two watch the disks.
+        """Raises PluginError if a factor source names no valid quota types, or if two factor sources watch the disks.
 
-        The first must watch them if any does: the defaults of other properties go by its name.
+        A source that watches the disks must come first: the defaults of other properties depend on the first name.
         """
         self._plugins = plugins
         of: dict[Role, list[tuple[str, Any]]] = {role: [] for role in Role}
@@ -157,7 +156,7 @@ class PluginSet:
 
 
 def apart(plugins: Iterable[LoadedPlugin], others: Iterable[LoadedPlugin]) -> list[LoadedPlugin]:
-    """Those that are not among the others, by identity: a plugin's class may define an equality of its own."""
+    """The plugins that are not in ``others``, compared by identity: a plugin's class may define its own equality."""
     known = {id(loaded.plugin) for loaded in others}
     return [loaded for loaded in plugins if id(loaded.plugin) not in known]
 
@@ -193,30 +192,31 @@ _ABOUT_VOLUMES: Final = (Role.FACTOR_SOURCE, Role.POLICY)
 
 
 def judges_alone(settings: Settings) -> bool:
-    """Whether a controller that is no broker follows the volumes: it can if it knows where the brokers are."""
+    """Whether a controller that is no broker follows volumes: it must read snapshots and know the brokers' address."""
     return settings.factor_source in SNAPSHOT_READERS and "bootstrap.servers" in settings.kafka_admin
 
 
 class NodeRoles:
-    """Which plugins a node has by its roles: brokers have disks, a controller alone may follow those of the brokers.
+    """Decides by the node's process roles which plugins it has.
 
-    The latter has suppliers for the rates of partition mutations. If it is told how to reach the brokers, it follows
-    their volumes, too, so that it can refuse new topics and partitions in a PAUSE (Java's ``Fence``).
+    A broker has all plugins. A controller that is no broker has the suppliers, for the rates of partition mutations. If
+    it knows the brokers' address, it also follows the brokers' volumes, so that it can refuse new topics and partitions
+    in a PAUSE (Java's ``Fence``).
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        #: Whether it is a broker: a controller alone has no log directories of clients' topics.
+        #: Whether the node is a broker; a controller that is no broker has no log directories of clients' topics.
         self.broker = not Listeners(properties).controller_alone
 
     def needs(self, role: Role, name: str, settings: Settings) -> bool:
-        """Whether this node has this plugin. A task, or ``load``, is about a broker's own disks or clients."""
+        """Whether this node has this plugin. Tasks and ``load`` need a broker's disks or clients."""
         about_volumes = role in _ABOUT_VOLUMES and name in (settings.factor_source, settings.policy)
         return self.broker or role is Role.SUPPLIER or (about_volumes and judges_alone(settings))
 
     def applied(self, settings: Settings, *, watches_disks: bool) -> Settings:
-        """The settings for Java: where nobody follows volumes, a host that is silent must not look like a full disk.
+        """The settings for Java. If no plugin follows volumes, a silent host must not look like a full disk.
 
-        A source that only the default of ``fallback.action`` took for one of disks may be for single quota types.
+        The default of ``fallback.action`` may be PAUSE for a source that turns out to be for single quota types.
         """
         wanted = watches_disks or "fallback_action" in settings.model_fields_set
         if wanted and (self.broker or judges_alone(settings)):
@@ -225,20 +225,20 @@ class NodeRoles:
 
 
 class Builder:
-    """Builds the plugins that settings name: at the start, and those that a live change adds or replaces."""
+    """Builds the plugins that the settings name, at the start and at a live change."""
 
     def __init__(
         self, broker: Broker, metrics: Metrics, answers_changed: Callable[..., None], open_disks: Callable[[], Disks],
         guard: Guard,
     ) -> None:  # fmt: skip
-        """All but the guard are what every plugin's context has; the guard closes what was built in vain."""
+        """Every plugin's context gets the arguments except the guard, which closes the plugins of a failed build."""
         self._broker, self._metrics, self._guard = broker, metrics, guard
         self._answers_changed, self._open_disks = answers_changed, open_disks
         self._node = node_id(broker.properties())
         self._roles = NodeRoles(broker.properties())
 
     def validate(self, settings: Settings) -> Sections:
-        """Import the plugins that this node needs, validate their properties. Raises PluginError or SettingsError."""
+        """Import this node's plugins and validate their properties. Raises PluginError or SettingsError."""
         return {
             (role, name): plugin_settings(role, name, settings, load(role, name, self._guard.tell))
             for role, name in configured(settings)
@@ -246,10 +246,10 @@ class Builder:
         }
 
     def build(self, settings: Settings, sections: Sections, old: PluginSet) -> PluginSet:
-        """Build every plugin of ``sections``, or keep that of ``old`` if it can stay. Nothing of ``old`` is touched.
+        """Build every plugin of ``sections``, or keep the plugin of ``old`` if it can stay. ``old`` doesn't change.
 
-        A plugin can stay if its own properties are the same, or if it has a method ``reconfigure``. Raises PluginError
-        if one can't be constructed. Those that were built before it are closed.
+        A plugin can stay if its own properties are the same, or if it has a method ``reconfigure``. If a plugin can't
+        be constructed, raises PluginError and closes the plugins that were built before it.
         """
         plugins: list[LoadedPlugin] = []
         new: list[LoadedPlugin] = []
@@ -261,7 +261,7 @@ class Builder:
                 plugins.append(kept)
             return PluginSet(plugins)
         except BaseException:
-            # Nobody else would end the threads that these have started.
+            # The new plugins may have started threads, which nothing else would end.
             close(reversed(new), self._guard, tasks=True)
             raise
 
@@ -284,7 +284,7 @@ class Builder:
 
 
 class Notifier:
-    """Tells plugins of client quotas and the cluster, and keeps both for plugins that a live change builds later."""
+    """Passes client quotas and the cluster to plugins, and keeps both for plugins that a live change builds later."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -316,7 +316,7 @@ class Notifier:
 
 
 class Scheduler:
-    """Runs each task on a thread of its own: a task may wait for Kafka or for disks, the host thread must not."""
+    """Runs each task on its own thread: a task may wait for Kafka or for disks, and the host thread must not wait."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -337,7 +337,7 @@ class Scheduler:
         period = check_period(task.period)
 
         def seconds() -> float:
-            # A task may change its period while it runs, and may get it wrong.
+            # A task may change its period while it runs, even to an invalid value.
             nonlocal period
             period = self._guard.call(name, "period", "its last stays", lambda: check_period(task.period), period)
             return period
@@ -345,6 +345,6 @@ class Scheduler:
         def run() -> None:
             self._guard.call(name, "run()", "it runs again after its period", task.run)
 
-        # On the task's own thread, where no run() can be under way (contract, sentences 4 and 7).
+        # The task closes on its own thread, so that no run() is active meanwhile (contract, sentences 4 and 7).
         end = partial(close_plugin, loaded, self._guard)
         return Periodic(f"task-{name}", run, seconds, partial(start_daemon, at_end=end))

@@ -1,15 +1,15 @@
-"""Prints facts about the Python that runs it (version, packages, libpython), and why a broker can't start it.
+"""This script prints facts about its Python (version, packages, libpython), and why a broker can't start this Python.
 
-Its arguments are the versions of quotahost and jpype1 that are needed, "" for any, and ``child`` for a Python in a
-process of its own (``python.process``).
+Its arguments are the required versions of quotahost and jpype1, "" for any, and ``child`` for a Python in a process of
+its own (``python.process``).
 
-The jar contains a copy of this file. At a broker's start the shim runs it with the interpreter that
-``python.executable`` names, when nobody knows yet whether quotahost is installed there; ``quotahost doctor`` imports
-it. So it uses the standard library only, and the syntax of Python 3.8, so that an old Python is named as such instead
-of failing with a syntax error.
+The jar contains a copy of this script. At a broker's start the shim runs it with ``python.executable``, before anybody
+knows whether quotahost is installed there. ``quotahost doctor`` runs it in the same way, and imports it. So the script
+uses only the standard library and the syntax of Python 3.8: an old Python must print its version, and not fail with a
+syntax error.
 
-Both run it isolated (``-I``), as the shim then starts Python: no file in the working directory, nor in a folder that
-the environment names, can stand in for a module of the standard library.
+Both run it isolated (``-I``), as the shim starts Python later: no file in the working directory, or in a folder that
+the environment names, can replace a module of the standard library.
 """
 
 import os
@@ -22,20 +22,20 @@ from collections.abc import Iterator
 
 
 def search_path() -> "list[str]":
-    """Where the broker's Python looks for modules: at the end in the folders that ``-I`` leaves out.
+    """The folders in which the broker's Python looks for modules. The folders that ``-I`` leaves out come last.
 
-    Plugins may be in the packages of the user whose the broker is, or in a folder of PYTHONPATH.
+    Plugins may be in the packages of the user that runs the broker, or in a folder of PYTHONPATH.
     """
-    # A virtual environment has none of the user's packages, as without -I.
+    # A virtual environment doesn't use the user's packages, with or without -I.
     if sys.prefix == sys.base_prefix and os.path.isdir(site.getusersitepackages()):
         site.addsitedir(site.getusersitepackages())
     named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    # A part that isn't absolute, or is empty, depends on the working directory.
+    # A relative or empty entry depends on the working directory, so it is left out.
     return list(dict.fromkeys(p for p in sys.path + named if os.path.isabs(p)))
 
 
 def version_of(distribution: str, path: "list[str]") -> str:
-    """The version of a distribution that is installed in these folders, "" if it is in none."""
+    """The version of a distribution that is installed in one of these folders, or ""."""
     from importlib import metadata
 
     found = next(iter(metadata.distributions(name=distribution, path=path)), None)
@@ -46,7 +46,7 @@ def libpython() -> str:
     """The shared library of this interpreter, "" if there is none."""
     config = sysconfig.get_config_vars()
     names = [config.get("LDLIBRARY"), config.get("INSTSONAME")]
-    # The likeliest first.
+    # The likeliest folders come first.
     folders = [config.get("LIBDIR"), config.get("LIBPL"), config.get("PYTHONFRAMEWORKPREFIX")]
     folders += [os.path.join(sys.base_prefix, "lib"), os.path.join(sys.base_prefix, "lib64")]
     if config.get("LIBDIR") and config.get("MULTIARCH"):
@@ -58,7 +58,7 @@ def libpython() -> str:
 
 
 def attach_library(path: "list[str]") -> str:
-    """The library by which a JVM that runs takes this Python in, "" if quotahost has none for this platform."""
+    """The library that loads this Python into a running JVM, "" if quotahost has none for this platform."""
     from importlib.machinery import PathFinder
 
     machine = platform.machine().lower()
@@ -74,7 +74,7 @@ def attach_library(path: "list[str]") -> str:
 def facts() -> "list[tuple[str, str]]":
     """Everything that the shim must know before it starts this Python."""
     path = search_path()
-    # An operator sees from these how the interpreter was built.
+    # These show an operator how the interpreter was built.
     variables = ("LDLIBRARY", "LIBDIR", "Py_ENABLE_SHARED")
     found = [
         ("version", ".".join(map(str, sys.version_info[:3]))),
@@ -91,7 +91,7 @@ def facts() -> "list[tuple[str, str]]":
 
 
 def problems(known: "dict[str, str]", quotahost: str, jpype: str, process: str) -> "Iterator[tuple[str, str]]":
-    """Why a broker can't start the Python of these facts, each with what to do."""
+    """Yield each reason why a broker can't start the Python with these facts, and the remedy."""
     version = known["version"]
     major, minor = map(int, version.split(".")[:2])
     if (major, minor) < (3, 11):
@@ -103,7 +103,7 @@ def problems(known: "dict[str, str]", quotahost: str, jpype: str, process: str) 
     install = f"{shlex.quote(known['executable'])} -m pip install quotahost-{quotahost or 'VERSION'}-py3-none-any.whl"
     if not known["quotahost"]:
         yield "quotahost is not installed there", install
-    # There a Python needs no library and no JPype, and another release of quotahost says so by its protocol.
+    # A child needs neither libpython nor JPype, and its first call tells the protocol version of its quotahost.
     if process == "child":
         return
     # The jar carries org.jpype, which fits exactly one version of jpype1.
@@ -127,6 +127,6 @@ def problems(known: "dict[str, str]", quotahost: str, jpype: str, process: str) 
 
 if __name__ == "__main__":
     told = facts()
-    # Of the path the last part stands in the dict, which nobody looks at.
+    # dict() keeps only the last "path", which problems() doesn't read.
     told += [("problem", "\t".join(problem)) for problem in problems(dict(told), *sys.argv[1:4])]
     print("\n".join("=".join(fact) for fact in told))

@@ -1,14 +1,14 @@
-"""The calls that the host makes into the broker's JVM, each declared once, with the method that makes it.
+"""``Shim`` makes the host's calls into the broker's JVM, and declares each call once, beside the method that makes it.
 
-Python makes every call, and Java answers (``org.quotahost.host.Calls``). A call is the list of its name and its
-arguments, of which ``messages.encode`` makes bytes; its answer, in JSON, is the list of a problem, or null, and the
-value. A transport carries the bytes: JPype where Python runs in the broker's own process, a pipe where Python has a
-process of its own (``bridge``). Java never calls Python: such a call would need a proxy of JPype's, which is slow under
-contention and leaks in some versions.
+Python makes every call, and Java answers (``org.quotahost.host.Calls``). A call is a list of its name and its
+arguments, which ``messages.encode`` turns into bytes. An answer is JSON: a list of a problem (or null) and the value. A
+transport carries the bytes: JPype if Python runs in the broker's own process, two pipes if Python has a process of its
+own (``bridge``). Java never calls Python: such a call would need a JPype proxy, which is slow under contention and
+leaks in some versions.
 
-The jar contains this declaration (``resource``), so that Java knows version, bounds and names from here, and
-``docs/reference/host-protocol.md`` shows it. VERSION grows with every change that an older end would not
-understand: a Python with another version is refused at its first call.
+The jar contains this declaration (``resource``), so that Java gets the version, the limit and the names from here.
+``docs/reference/host-protocol.md`` shows it. VERSION grows with every change that an older side would not understand:
+Java refuses a Python of another version at its first call.
 """
 
 import inspect
@@ -32,21 +32,21 @@ from quotahost.throttling import quota_windows
 
 VERSION: Final = 5
 
-MOST: Final = 64 * 1024 * 1024  # bytes of a call
+MOST: Final = 64 * 1024 * 1024  # the most bytes of a call or its answer
 
-_MILLIS: Final = 1000  # the calls take whole milliseconds, Python's settings and clocks are in seconds
+_MILLIS: Final = 1000  # calls take whole milliseconds; Python's settings and clocks are in seconds
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call."""
+    """The declaration of one call."""
 
-    doc: str  # what it does, in one sentence or more
-    arguments: str = ""  # their names and types in order; a list's members are in brackets
-    answer: str = ""  # its type; "" where there is none
-    waits: bool = True  # whether the caller waits for the answer, or at least for the end of the call
+    doc: str  # what the call does
+    arguments: str = ""  # names and types in order; a list's members are in brackets
+    answer: str = ""  # the type; "" if there is no answer
+    waits: bool = True  # whether the caller waits for the answer, or for the end of the call if there is none
 
 
 CALLS: Final = {
@@ -66,7 +66,7 @@ def _declare(arguments: str = "", answer: str = "", *, waits: bool = True) -> Ca
 
 
 class Transport(Protocol):
-    """The way of messages to Java and back. Any thread may use it, several at once."""
+    """Carries messages to Java and back. Several threads may use it at the same time."""
 
     def ask(self, message: bytes) -> bytes:
         """Send a call and wait for its answer."""
@@ -76,21 +76,21 @@ class Transport(Protocol):
 
 
 class Shim:
-    """Java as the host sees it; in unit tests ``tests.fakes.shim.FakeShim`` stands in for it.
+    """All calls to Java. In unit tests ``tests.fakes.shim.FakeShim`` stands in for this class.
 
-    The questions to the cluster, ``ask`` and the metrics are also for plugins (``Context.broker``, ``Context.metrics``)
-    and for any thread; all other calls are for the host thread alone. A call whose answer is a problem, or that doesn't
-    reach Java, raises ConnectionError; one with too many bytes is not sent and raises ValueError.
+    Any thread, and plugins (``Context.broker``, ``Context.metrics``), may call the questions to the cluster, ``ask``
+    and the metrics. Only the host thread may make the other calls. A call raises ConnectionError if Java answers with a
+    problem or can't be reached. A call with too many bytes is not sent and raises ValueError.
     """
 
     def __init__(self, transport: Transport) -> None:
-        """Introduce this Python, on the host thread. Raises ConnectionError if Java speaks another protocol version."""
+        """Call ``hello``, on the host thread. Raises ConnectionError if Java has another protocol version."""
         self._transport = transport
-        self._unreached = ""  # the addresses of the cluster, until one of them was open
+        self._unreached = ""  # the cluster's addresses, until one of them has accepted a connection
         self._call("hello", VERSION, metadata.version("quotahost"))
 
     def _call(self, name: str, *arguments: object) -> Any:
-        """The answer to a call, or None at once if it has none."""
+        """Make a call. Return its answer, or None at once if the call doesn't wait."""
         call, message = CALLS[name], encode([name, *arguments])
         if len(message) > MOST:
             raise ValueError(f"the call {name} has {len(message):,} bytes, and may have {MOST:,}")
@@ -106,48 +106,48 @@ class Shim:
 
     @_declare(answer="{name: value}")
     def properties(self) -> dict[str, str]:
-        """The properties under ``client.quota.callback.`` with which this host has to start, secrets included."""
+        """The properties under ``client.quota.callback.`` with which this host must start, including secrets."""
         return dict(self._call("properties"))
 
     @_declare(answer="{name: value}")
     def started_with(self) -> dict[str, str]:
-        """Those with which the broker has started: what isn't live stays as it is there."""
+        """The same properties at the broker's start: a property that isn't live keeps its value from there."""
         return dict(self._call("started_with"))
 
     @_declare(answer="{name: value}")
     def broker(self) -> dict[str, str]:
-        """The broker's own properties that say what it is and how brokers and clients connect; they contain secrets."""
+        """The broker's own properties about its roles, disks, quota windows and connections, including secrets."""
         return dict(self._call("broker"))
 
     @_declare()
     def starting(self) -> None:
-        """The settings are valid, and the plugins are built now: the broker waits for that as long again."""
+        """Tell Java that the settings are valid and the host builds the plugins now. The broker waits as long again."""
         self._call("starting")
 
     @_declare()
     def built(self) -> None:
-        """All plugins are built. A host that is to follow another one waits here until that one has ended.
+        """Tell Java that all plugins are built. A host that replaces another one waits here until that host has ended.
 
-        Until then it must not have done anything that the other one could notice.
+        Before this call returns, the new host must not do anything that the other host could notice.
         """
         self._call("built")
 
     @_declare("asked: [text], given: [name, value, ...: text]")
     def ready(self, asked: Sequence[str], given: Mapping[str, str]) -> None:
-        """The properties ``given`` are in force, and the broker may go on; Kafka asks about a change of ``asked``.
+        """Let the broker go on: the properties ``given`` are in force, and Kafka asks about a change of ``asked``.
 
-        A host that follows this one starts with the properties that were in force last.
+        The next host starts with the properties that were in force last.
         """
         self._call("ready", list(asked), _flat(given))
 
     @_declare("problem: text")
     def refuse(self, problem: str) -> None:
-        """Stop the broker's start with this text as the error; the broker logs it if it has started already."""
+        """Stop the broker's start with this text as the error. If the broker has started already, it logs the text."""
         self._call("refuse", problem)
 
     @_declare(answer="bool")
     def restarted(self) -> bool:
-        """Whether the broker has started already, and so another Python host of this JVM came before this one."""
+        """Whether another Python host has run in this JVM before this one, so that the broker has started already."""
         return bool(self._call("restarted"))
 
     @_declare(
@@ -158,7 +158,7 @@ class Shim:
         "names: [text], rates: doubles, spared: [text], error: text]"
     )
     def configure(self, settings: Settings, measured: Collection[QuotaType]) -> None:
-        """Hand over those settings that Java itself applies."""
+        """Send the settings that Java itself applies."""
         topics, rates = settings.topics, rates_of(settings.newcomers).values()
         windows, max_mute = quota_windows(self.broker()), settings.max_mute.total_seconds()
         factored = [quota_type.value for quota_type in settings.factor_quota_types]
@@ -182,19 +182,19 @@ class Shim:
 
     @_declare("timeout_ms: long", "[clients: [[principal, client_id]], events: [[kind, fields: list]], closing: bool]")
     def take(self, timeout: float) -> Batch:
-        """Wait for work, at most so long. Renews the lease."""
+        """Wait for work, for ``timeout`` at most, and take it. This renews the lease."""
         clients, events, closing = self._call("take", int(timeout * _MILLIS))
         of_events = [Event(kind, tuple(fields)) for kind, fields in events]
         return Batch(list(map(Client._make, clients)), of_events, closing)
 
     @_declare("principal: text or null, client_id: text or null")
     def ask_again(self, principal: str | None, client_id: str | None) -> None:
-        """Have ``take`` bring those once more who are in the table with these names; None matches all."""
+        """Have ``take`` return the table's clients with these names again. Null, or None, matches every name."""
         self._call("ask_again", principal, client_id)
 
     @_declare()
     def ask_again_the_failed(self) -> None:
-        """The same for those for whom a supplier failed."""
+        """Have ``take`` return the clients for which a supplier failed again."""
         self._call("ask_again_the_failed")
 
     @_declare(
@@ -202,32 +202,32 @@ class Shim:
         "distinct: long, shadow: text]], distinct_ids: [bytes, each a list of texts]"
     )
     def publish(self, numbers: Sequence[int], rows: Iterable[Row], distinct_ids: Iterable[frozenset[str]]) -> None:
-        """Put the answers for the batch taken last into the table: for each client, in order, the number of its row."""
-        # One call for the whole batch. Java finds the clients by position in its own batch, so no name has to survive
-        # the way into Python and back.
-        ids = [encode(sorted(each)) for each in distinct_ids]  # Java knows a set again by its bytes
+        """Put the answers for the last batch into the table: the number of the row of each client, in order."""
+        # One call for the whole batch. Java finds the clients by their position in its own batch, so a name need not be
+        # the same after its way into Python and back.
+        ids = [encode(sorted(each)) for each in distinct_ids]  # Java caches each set by its bytes
         self._call("publish", array("i", numbers), list(rows), ids)
 
     @_declare(answer="bool")
     def fence(self) -> bool:
-        """Whether this JVM has a fence, which turns produce requests back during a PAUSE."""
+        """Whether this JVM has a fence, which turns produce requests back in a PAUSE."""
         return bool(self._call("fence"))
 
     # ---- the cluster and this broker ----
 
     @_declare("ssl: [name, value, ...: text]", "{name: value}")
     def keystores(self, ssl: Mapping[str, str]) -> dict[str, str]:
-        """What the keystores hold that properties ``ssl.*`` name (``kafka.listeners.Keystores``)."""
+        """The content of the keystores that properties ``ssl.*`` name (``kafka.listeners.Keystores``)."""
         return dict(self._call("keystores", _flat(ssl)))
 
     @_declare("client: [name, value, ...: text]", waits=False)
     def connect(self, client: Mapping[str, str]) -> None:
-        """As whom the cluster is asked: a Java client's configuration, empty if there is none."""
+        """Set the configuration of the Java client that asks the cluster; empty if there is none."""
         self._call("connect", _flat(client))
         self._unreached = client.get("bootstrap.servers", "")
 
     def _ask_cluster(self, name: str, *arguments: object) -> Any:
-        # As at a start: Java's client would log a warning each second.
+        # At a start the cluster can't be reached yet, and Java's client would log a warning each second.
         if self._unreached:
             _reach(self._unreached)
             self._unreached = ""
@@ -235,12 +235,12 @@ class Shim:
 
     @_declare(answer="[cluster_id: text, [[broker: long, fenced: bool]]]")
     def cluster(self) -> tuple[str, dict[int, bool]]:
-        """The cluster's id and what ``registered`` returns; waits for the cluster."""
+        """The cluster's id, every registered broker's id, and whether it is fenced; waits for the cluster."""
         cluster_id, brokers = self._ask_cluster("cluster")
         return cluster_id, dict(brokers)
 
     def registered(self) -> dict[int, bool]:
-        """Every registered broker by its id, and whether it is fenced; waits for the cluster."""
+        """Every registered broker by id, and whether it is fenced; waits for the cluster."""
         return self.cluster()[1]
 
     @_declare("type: text, names: [text]", "[[owner, name, source, value: text]]")
@@ -250,24 +250,24 @@ class Shim:
 
     @_declare("brokers: ints", "[[broker: long, path: text, total: long or null, usable: long or null, error: text]]")
     def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
-        """The log directories of these brokers; waits for them."""
+        """The log directories of these brokers; waits for the brokers."""
         return [LogDir(*row) for row in self._ask_cluster("log_dirs", array("i", brokers))]
 
     @_declare("directories: [text]", "[text]")
     def offline_log_dirs(self, directories: Sequence[str]) -> tuple[str, ...]:
-        """Those of this broker's log directories that Kafka has marked offline."""
+        """The log directories of this broker that Kafka has marked offline."""
         return tuple(self._call("offline_log_dirs", list(directories)))
 
     @_declare("topics: [text], partitions: ints", "[twice the bytes, and 1 more of a leader: long]")
     def replicas(self, replicas: Sequence[tuple[str, int]]) -> list[tuple[int, bool] | None]:
-        """The bytes of each replica of this broker, and whether it leads; below 0 of one that it doesn't have."""
+        """The bytes of each replica on this broker, and whether it leads; below 0 if the broker doesn't have it."""
         partitions = array("i", (partition for _, partition in replicas))
         sizes = self._call("replicas", [topic for topic, _ in replicas], partitions)
         return [None if size < 0 else (size >> 1, bool(size & 1)) for size in sizes]
 
     @_declare("words: [text]", "JSON")
     def ask(self, *words: str) -> Any:
-        """What Java answers to a question, its JSON as Python's values (``quotahost.broker.host.dump``)."""
+        """Java's answer to a question, decoded from JSON (``quotahost.broker.host.dump``)."""
         answer = self._call("ask", words)
         if isinstance(answer, dict) and "error" in answer:
             raise ConnectionError(answer["error"])
@@ -282,32 +282,32 @@ class Shim:
 
     @_declare("text: text", waits=False)
     def held(self, text: str) -> None:
-        """Keep a JSON text in Java that says whom rules in shadow would hold back, and hand it out with the state."""
+        """Keep a JSON text in Java about the clients that rules in shadow would hold back; ``state`` contains it."""
         self._call("held", text)
 
     # ---- metrics ----
 
     @_declare("type: text, name: text, attribute: text, value: double", waits=False)
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
-        """Show a number."""
+        """Set a number that the metrics show."""
         self._call("gauge", *texts(type, name, attribute), float(value))
 
     @_declare("type: text, name: text, attribute: text, by: double", waits=False)
     def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
-        """Add to a number."""
+        """Add to a number that the metrics show."""
         self._call("count", *texts(type, name, attribute), float(by))
 
     @_declare("type: text, name: text", waits=False)
     def forget(self, type: str, name: str) -> None:
-        """No longer show the numbers of this name."""
+        """Stop showing the numbers of this name."""
         self._call("forget", *texts(type, name))
 
     def left(self, type: str) -> Mapping[str, Mapping[str, float]]:
-        """By name and attribute, what a host before this one has shown under this type, and nobody else takes away."""
+        """The numbers of this type, by name and attribute, that the host before this one has left in the metrics."""
         return numbers_of(gauges(self.ask), type)
 
     def forget_left(self, *types: str) -> None:
-        """No longer show what a host before this one has shown under these types."""
+        """Stop showing the numbers of these types that the host before this one has left in the metrics."""
         for type, name in {(each.type, each.name) for each in gauges(self.ask) if each.type in types}:
             self.forget(type, name)
 
@@ -315,16 +315,16 @@ class Shim:
 
     @_declare(answer="the arguments of set_factor")
     def factor(self) -> Scoped:
-        """The factor that was set last, maybe by a host before this one, and whom it is for."""
+        """The factor that was set last, possibly by the host before this one, and the clients that it is for."""
         value, cause, by_topics, topics, places, held, full = self._call("factor")
         affected = Affected(dict(zip(topics, places, strict=True)), frozenset(held)) if by_topics else None
         return Scoped(Factor(value, cause), affected, full)
 
     @_declare("value: double, cause: text, by_topics: bool, topics: [text], places: [text], held: [text], full: bool")
     def set_factor(self, new: Scoped) -> None:
-        """The factor from 0 to 1 that applies from now on, its cause in words for an operator, and whom it is for.
+        """Set the factor from 0 to 1, its cause in words for an operator, and the topics whose writers it is for.
 
-        If a volume is known to be ``full``, topics and partitions may be refused, too.
+        If ``full``, a volume is known to be full, and new topics and partitions may be refused, too.
         """
         factor, whom = new.factor, new.affected or Affected({}, frozenset())
         of_topics = [new.affected is not None, list(whom.places), list(whom.places.values()), list(whom.held)]
@@ -332,40 +332,40 @@ class Shim:
 
     @_declare("budgets: [[name: text, factor: double, place: text, error: text, topics: [text]]]")
     def set_budgets(self, budgets: Sequence[SlowedBudget]) -> None:
-        """The budgets whose factors are below 1 from now on, for those who write to their topics, beside the factor.
+        """Set the budgets with factors below 1. They apply to the writers of the budgets' topics, beside the factor.
 
-        Of a topic with several factors the smallest holds.
+        If a topic has several factors, the smallest applies.
         """
         self._call("set_budgets", [[b.name, float(b.factor), b.place, b.error, list(b.topics)] for b in budgets])
 
     @_declare("factors: doubles, causes: [text]")
     def set_factors_of_types(self, factors: Mapping[QuotaType, Factor]) -> None:
-        """Further factors, above 0 to 1, for single quota types: the smallest of all holds. The others' are 1."""
+        """Set factors above 0 to 1 for single quota types, and 1 for the others. A type's smallest factor applies."""
         of_types = [factors.get(quota_type, Factor(1.0)) for quota_type in QuotaType]
         self._call("set_factors_of_types", array("d", (f.value for f in of_types)), [f.cause for f in of_types])
 
     @_declare("", "[at_ns: long, handlers_idle_ns: long, queued: long, network_idle_ns: {listener: double}]")
     def load(self) -> Load:
-        """For how long this broker's threads have been idle, by Kafka's own counters."""
+        """How long this broker's threads have been idle, by Kafka's own counters."""
         at_ns, handlers, queued, waited = self._call("load")
         return Load(at_ns, handlers, {listener: int(ns) for listener, ns in waited.items()}, queued)
 
     @_declare("principals: [name, reason, ...: text], client_ids: [text], internal_client_ids: text")
     def exempt(self, principals: Mapping[str, str], client_ids: Sequence[str], internal_client_ids: str) -> None:
-        """Who has no quota, and whom the fence never turns back.
+        """Set the exempt clients, which have no quota and which the fence never turns back.
 
-        Principals of the type User by name; clients that are ANONYMOUS by client-id, or by its form ("" for none).
+        They are principals of the type User, and ANONYMOUS clients by client-id or by its pattern ("" for none).
         """
         self._call("exempt", _flat(principals), list(client_ids), internal_client_ids)
 
     @_declare("topics: [text]")
     def spare(self, topics: Sequence[str]) -> None:
-        """The topics that the fence lets everybody write to."""
+        """Set the topics to which the fence lets everybody write."""
         self._call("spare", list(topics))
 
     @_declare("logger: text, level: long, message: text")
     def log(self, logger: str, level: int, message: str) -> None:
-        """Write a line to the broker's own log, which may wait; the level as in Python's logging."""
+        """Write a line to the broker's own log. The level is that of Python's logging. The log may block."""
         self._call("log", logger, level, message)
 
 
@@ -374,7 +374,7 @@ def _rate(rate: float | None) -> float:
 
 
 def _reach(addresses: str) -> None:
-    """Raise ConnectionError while none of these addresses ("host:port,...") is open."""
+    """Raises ConnectionError if none of these addresses ("host:port,...") accepts a connection."""
     problem: Exception | None = None
     for address in addresses.split(","):
         host, _, port = address.strip().rpartition(":")
@@ -395,6 +395,6 @@ def _flat(pairs: Mapping[str, str]) -> list[str]:
 
 
 def resource() -> str:
-    """The declaration as Java reads it, a properties file: all calls by name, and those that nobody waits for."""
+    """The declaration for Java, a properties file: version, limit, names of all calls, and calls that don't wait."""
     told = (name for name, call in CALLS.items() if not call.waits)
     return f"version={VERSION}\nmost={MOST}\ncalls={' '.join(CALLS)}\ntold={' '.join(told)}\n"

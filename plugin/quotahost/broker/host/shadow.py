@@ -1,19 +1,19 @@
-"""Whom suppliers or the factor in shadow would hold back, and by how much, for metrics, ``top`` and ``explain``.
+"""``Shadow`` computes which clients a supplier or the factor in shadow would hold back, for metrics, top and explain.
 
 A rule in shadow is computed and not enforced (the property ``shadow``). ``new_clients`` leaves a supplier in shadow out
-of the answers in force, and puts beside them what it would give. Thresholds of topics are Java's
+of the answers in force, and adds its would-be quotas to them. Java judges the thresholds of topics itself
 (``org.quotahost.topics``).
 
-1. A thread asks Java once a second (``Shadow.look``); no request waits for it. Java says what holds for all
-   (``state``), and for each quota type which clients have which metric tags, what Kafka measures for these, and what
-   suppliers in shadow would give the clients (``holders``).
-2. Rows with the same tags make one ``_Use``, since Kafka measures by tags.
-3. Each rule is judged as if it alone were put in force, and what counts is the rate beyond its limit, as for Kafka
-   itself: the quotas with ``shadow=all``, the factor, and each supplier in shadow (``compare``).
-4. What Kafka measures belongs to a scope of a supplier in shadow only if all who have the tags would be in that scope;
-   otherwise nobody knows who used how much of it, and the scope is unmeasured.
-5. The metrics show how many scopes each rule would hold back now, and counters add up for how long and by how many
-   bytes. Java gets the scopes themselves, for ``explain`` and ``top``.
+1. A thread asks Java once a second (``Shadow.look``); no request waits for it. Java answers with the state of the
+   broker (``state``). For each quota type it lists clients with their metric tags, the rates that Kafka measures, and
+   their would-be quotas (``holders``).
+2. Rows with the same tags become one ``_Use``, because Kafka measures by tags.
+3. ``compare`` judges each rule as if only this rule were put in force: the quotas with ``shadow=all``, the factor, and
+   each supplier in shadow. A rule would hold back a rate above its limit, as Kafka itself does.
+4. A measured rate counts for a would-be scope only if all clients with the tags would be in that scope. If not, nobody
+   knows how much of the rate these clients use, and the scope is unmeasured.
+5. The metrics show how many scopes each rule would hold back now, and count for how long and by how many bytes. Java
+   gets the scopes themselves, for ``explain`` and ``top``.
 """
 
 import json
@@ -35,14 +35,14 @@ from quotahost.throttling import lowered
 _log = logging.getLogger("quotahost.host")
 
 EVERY: Final = 1.0  # seconds from one look to the next
-#: With so many clients that a look takes long, the pause is this many times as long: a tenth of a core at most.
+#: The pause is at least this many times as long as the look before it, so the looks take a tenth of a core at most.
 PAUSE_PER_LOOK: Final = 9
-#: How many scopes of each type Java is told of, for ``explain`` and ``top``.
+#: The most scopes of each type that Java gets, for ``explain`` and ``top``.
 TOLD: Final = 1000
 _TYPE: Final = "Shadow"
 FACTOR: Final = "factor"  # the rule's name in the property ``shadow``
 _BYTES: Final = (QuotaType.PRODUCE, QuotaType.FETCH)
-#: Of partition mutations Kafka measures a bucket on one node alone, which says nothing of a limit that isn't there.
+#: Partition mutations are left out: Kafka has a token bucket on one node, which can't show what another limit would do.
 TYPES: Final = (*_BYTES, QuotaType.REQUEST)
 
 #: One scope: its quota type and its tags.
@@ -50,19 +50,19 @@ Key: TypeAlias = tuple[QuotaType, Tags]
 
 
 class Shadow:
-    """Looks once a second while a supplier or the factor is in shadow, shows what it finds, and adds it up.
+    """Looks once a second while a supplier or the factor is in shadow, and shows and counts what it finds.
 
-    Java keeps the numbers, so they go on over a change of the settings and over a restart of the host.
+    Java keeps the numbers, so they survive a change of the settings and a restart of the host.
     """
 
     def __init__(self, shim: Shim, clock: Clock) -> None:
-        """The thread starts with the first rule in shadow, or where a host before this one had some."""
+        """The thread starts with the first rule in shadow, or if the host before this one had such rules."""
         self._shim, self._clock = shim, clock
         self._rules: Sequence[str] = ()
         self._thread: Periodic | None = None
-        self._shown = {*filter(_is_ours, shim.left(_TYPE))}  # at first by a host before this one
-        self._text: str | None = None  # what Java was told last; None before the first look
-        self._looked_at: float | None = None  # None before the first look since a rule is in shadow
+        self._shown = {*filter(_is_ours, shim.left(_TYPE))}  # begins with the rules of the host before this one
+        self._text: str | None = None  # the last text that Java got; None before the first look
+        self._looked_at: float | None = None  # None before the first look with a rule in shadow
         self._pause = EVERY
         self._fault = LoggedOnce(_log)
 
@@ -83,7 +83,7 @@ class Shadow:
         began = self._clock()
         try:
             self.look()
-        except Exception as error:  # of JPype's, too, while the JVM shuts down; the thread must outlive it
+        except Exception as error:  # JPype raises its own, too, while the JVM shuts down; the thread must not end
             self._fault.report("What rules in shadow would do can't be compared now (%r)", error)
         else:
             self._fault.healed()
@@ -95,13 +95,13 @@ class Shadow:
         seconds = 0.0 if self._looked_at is None else now - self._looked_at
         self._looked_at = now if rules else None
         comparison = compare(self._shim.ask) if rules else Comparison()
-        # A rule in shadow is shown from the first look on, though nobody is held back.
+        # Show each rule in shadow from the first look on, even if it would hold nobody back.
         self._shown |= {*rules, *comparison.counts}
         for rule in self._shown:
             count = comparison.counts.get(rule, Count())
             self._shim.gauge(_TYPE, rule, "Over", float(count.over))
             self._shim.gauge(_TYPE, rule, "Unmeasured", float(count.unmeasured))
-            # To add 0 shows what has counted nothing yet.
+            # Adding 0 shows a counter that has counted nothing yet.
             self._shim.count(_TYPE, rule, "Seconds", count.over * seconds)
             self._shim.count(_TYPE, rule, "Bytes", count.beyond * seconds)
         if (text := _told(comparison.held)) != self._text:
@@ -114,9 +114,9 @@ def _is_ours(rule: str) -> bool:
 
 
 def _told(held: Mapping[Key, str]) -> str:
-    """By quota type, [user tag, client-id tag, rule] of each scope that would be held back, as JSON in ASCII."""
+    """Each scope that would be held back, as [user tag, client-id tag, rule] by quota type, in JSON and ASCII."""
     scopes: dict[str, list[tuple[str, str, str]]] = {}
-    # Sorted by name, so that the text is the same as long as the same scopes are held.
+    # Sorted by name, so that the text stays the same while the same scopes would be held back.
     for (quota_type, tags), rule in sorted(held.items()):
         scopes.setdefault(quota_type, []).append((*tags, rule))
     return json.dumps({name: rows[:TOLD] for name, rows in scopes.items()}, separators=(",", ":"))
@@ -129,50 +129,50 @@ def _told(held: Mapping[Key, str]) -> str:
 class Count:
     """How many scopes one rule would hold back."""
 
-    over: int = 0  # scopes that take more than the rule would let through
-    unmeasured: int = 0  # scopes for which that can't be told
-    beyond: float = 0.0  # bytes/s beyond it, of all of them
+    over: int = 0  # scopes with a rate above the rule's limit
+    unmeasured: int = 0  # scopes whose rate isn't known
+    beyond: float = 0.0  # bytes/s above the limits, of all these scopes together
 
 
 @dataclass(slots=True)
 class _Use:
-    """One pair of tags that Kafka measures for one type, and what suppliers in shadow would give those who have it."""
+    """One pair of tags that Kafka measures for one type, and the would-be quotas of the clients with these tags."""
 
     key: Key  # the scope in force
-    base: float | None  # its rate before the factor; None is unlimited
-    stand_in: float  # what the factor multiplies instead: what Java measured when it fell, or what Kafka measures now
-    rate: float  # what Kafka measures, in the type's unit
-    supplier: str  # the one in force; "" for newcomers
-    marked: bool  # all who have the tags write to affected topics
-    passes: bool  # all of them pass a closed fence
-    scopes: dict[Tags, Answer] = field(default_factory=dict)  # in which scopes they would be
-    mixed: bool = False  # some would be in none, or in one for each client-id
+    base: float | None  # the quota's rate before the factor; None is unlimited
+    stand_in: float  # what the factor multiplies if base is None: the rate when the factor fell, or the rate now
+    rate: float  # the rate that Kafka measures, in the type's unit
+    supplier: str  # the supplier in force; "" for newcomers
+    marked: bool  # all clients with the tags write to affected topics
+    passes: bool  # all clients with the tags pass a closed fence
+    scopes: dict[Tags, Answer] = field(default_factory=dict)  # the would-be scopes of these clients
+    mixed: bool = False  # some of these clients would be in no scope, or in a scope for each client-id
 
     def add(self, would: Answer | None, principal: str, client_id: str, whole: bool) -> None:
-        """One client has the tags, or all client-ids of a principal (``whole``) have them."""
+        """Add a client with the tags, or a principal all of whose client-ids have them (``whole``)."""
         if would is None:
             self.mixed = True
             return
         self.mixed |= whole and would.is_of_client_id
-        # Of all client-ids one alone is known: it stands for none.
+        # With ``whole`` the client-id is only one of many, so it is left out.
         self.scopes[would.tags(principal, "" if whole else client_id)] = would
 
 
 @dataclass(slots=True)
 class Comparison:
-    """The result."""
+    """The result of ``compare``."""
 
-    counts: dict[str, Count] = field(default_factory=lambda: defaultdict(Count))  # by rule, where there is something
-    #: For each scope that Kafka measures and that a rule would hold back, the rule.
+    counts: dict[str, Count] = field(default_factory=lambda: defaultdict(Count))  # by rule; only rules that count some
+    #: For each scope in force that a rule would hold back, this rule.
     held: dict[Key, str] = field(default_factory=dict)
-    #: What is measured of each scope that a supplier in shadow would make; None if it can't be told.
+    #: The measured rate of each would-be scope; None if the scope is unmeasured.
     rates: dict[Key, float | None] = field(default_factory=dict)
 
     def hold(self, rule: str, uses: list[_Use], beyond: float) -> None:
-        """The rule would hold back the one scope that has all of these, which are so far beyond its limit."""
+        """Count one scope that the rule would hold back: its ``uses`` are ``beyond`` above the limit together."""
         count = self.counts[rule]
         count.over += 1
-        # A share of a thread has no bytes.
+        # Request quotas are in percent of a thread, not bytes.
         count.beyond += beyond if uses[0].key[0] in _BYTES else 0.0
         for use in uses:
             self.held[use.key] = rule
@@ -181,7 +181,7 @@ class Comparison:
 def limit(rate: float | None, factor: float, floor: float) -> float | None:
     """The limit that Java would make (``org.quotahost.table.Rule``) if nothing were in shadow; None is unlimited.
 
-    ``rate`` is what the factor multiplies; None if nothing is known of an unlimited client's.
+    ``rate`` is the rate that the factor multiplies; None if an unlimited client's rate isn't known.
     """
     if rate is None:
         return None if factor > 0 else floor
@@ -189,17 +189,17 @@ def limit(rate: float | None, factor: float, floor: float) -> float | None:
 
 
 def compare(ask: Ask) -> Comparison:
-    """Compare all that Kafka measures with all rules in shadow; ``ask`` is ``Shim.ask``."""
+    """Compare the rates that Kafka measures with all rules in shadow; ``ask`` is ``Shim.ask``."""
     state, comparison = BrokerState.of(ask("state")), Comparison()
     suppliers = any(rule.startswith(SUPPLIER) for rule in state.shadow)
-    # Types have nothing to do with each other, and of one there may be 50,000 holders.
+    # One type after the other, because the types are independent, and a type may have 50,000 holders.
     for quota_type in TYPES:
         by_factor = state.factor_in_shadow and state.factor < 1 and quota_type in state.factor_types
         if not (by_factor or suppliers or not state.enforced):
             continue
         uses = _uses(quota_type, ask("holders", quota_type.value)["holders"])
         for use in uses:
-            # With ``shadow=all`` the quotas that would be in force are in shadow, too.
+            # With ``shadow=all`` the quotas in force are in shadow, too.
             if not state.enforced and use.supplier and use.base is not None and use.rate > use.base:
                 comparison.hold(SUPPLIER + use.supplier, [use], use.rate - use.base)
             if by_factor and (use.marked or not state.is_for_topics):
@@ -220,7 +220,7 @@ def _uses(quota_type: QuotaType, holders: Iterable[Sequence[Any]]) -> list[_Use]
         tags = user_tag, client_tag
         use = uses.get(tags)
         if use is None:
-            # A newcomer's rate is no supplier's. Behind a tab stand the rates of others.
+            # No supplier has given a newcomer's rate. The other suppliers' rates follow after a tab.
             rate = measured or 0.0
             whose = "" if newcomer else supplier.partition("\t")[0]
             use = uses[tags] = _Use(
@@ -234,21 +234,21 @@ def _uses(quota_type: QuotaType, holders: Iterable[Sequence[Any]]) -> list[_Use]
 
 
 def _factor(use: _Use, state: BrokerState, comparison: Comparison) -> None:
-    """What the factor in shadow would make of the quota in force; the taps would have arrived."""
+    """Judge the factor in shadow on the quota in force, as if the taps had reached the factor."""
     quota_type = use.key[0]
     if quota_type is QuotaType.PRODUCE and state.stops_all:
-        most = None if use.passes else 0.0  # the fence would turn it back
+        most = None if use.passes else 0.0  # the fence would turn the requests back
     else:
         whole = use.stand_in if use.base is None else use.base
         most = limit(whole, state.factor, state.floors[quota_type])
-    # The factor holds back what the quota lets through.
+    # Only the rate that the quota lets through counts against the factor.
     passed = use.rate if use.base is None else min(use.rate, use.base)
     if most is not None and passed > most:
         comparison.hold(FACTOR, [use], passed - most)
 
 
 def _suppliers(quota_type: QuotaType, uses: list[_Use], state: BrokerState, comparison: Comparison) -> None:
-    """What suppliers in shadow would make of the quotas, with the factor that is enforced now."""
+    """Judge the suppliers in shadow, with the factor that is enforced now."""
     scopes: dict[Tags, tuple[Answer, list[_Use]]] = {}
     for use in uses:
         for tags, would in use.scopes.items():

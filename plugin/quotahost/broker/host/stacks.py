@@ -1,7 +1,7 @@
-"""Where a plugin hangs, at the start and later, by Python's stacks in the log; and how ``faulthandler`` is disabled.
+"""This module logs Python's stacks if a plugin hangs, at the start or later, and disables ``faulthandler`` in a JVM.
 
-The lease tells Java that the host is silent, and nobody which plugin holds it up. A plugin that holds the interpreter's
-lock as well is seen at the start alone: later only C code could look, and it may crash where other threads run.
+The lease shows Java only that the host is silent, not which plugin blocks it. If a plugin also holds the interpreter's
+lock, only the stacks of the start show it: later only C code could read them, which may crash if other threads run.
 """
 
 import faulthandler
@@ -19,15 +19,15 @@ log = logging.getLogger("quotahost.host")
 
 _LONG_START: Final = 25.0  # seconds: the shim gives up after 30
 _LOOK: Final = 1.0  # seconds between two looks at the host
-#: Of ``validity``: the line comes before the shim kills a child that is silent for all of it.
+#: The share of ``validity`` after which the host is logged: the shim kills a child after the whole ``validity``.
 _HANGS: Final = 0.8
 
 
 @contextmanager
 def stacks_of_a_long_start() -> Iterator[None]:
-    """A plugin that hangs while it is imported or built is found by Python's stacks on the process's standard error.
+    """Write Python's stacks to standard error if a plugin hangs while it is imported or built.
 
-    C code writes them, without the interpreter's lock, and takes no signal for it.
+    C code writes them, without the interpreter's lock, and needs no signal handler for it.
     """
     faulthandler.dump_traceback_later(_LONG_START, repeat=True, file=2)
     try:
@@ -37,17 +37,17 @@ def stacks_of_a_long_start() -> Iterator[None]:
 
 
 class HangingHost:
-    """Logs, from a thread of its own, where the host thread is that has not called ``goes_on`` for long."""
+    """Logs the host thread's stack, on its own thread, if the host thread has not called ``goes_on`` for long."""
 
     def __init__(self, validity: Callable[[], float]) -> None:
-        """Made on the host thread; ``validity`` in seconds."""
+        """The host thread must call this. ``validity`` returns seconds."""
         self._validity, self._host = validity, threading.get_ident()
         self._hangs = LoggedOnce(log, logging.ERROR)
         self.goes_on()
         self._thread = Periodic("hang", self._look, lambda: _LOOK)
 
     def goes_on(self) -> None:
-        #: Looks since then, and not seconds: a broker that stood still, as on a machine that is moved, had none.
+        #: The looks since then. Seconds would also count while the whole broker stands still, as in a live migration.
         self._looks = 0
 
     def close(self) -> None:
@@ -58,7 +58,7 @@ class HangingHost:
         self._looks += 1
         if silent < _HANGS * self._validity():
             self._hangs.healed()
-        # Documented, in spite of its name.
+        # _current_frames() is documented, in spite of its name.
         elif frame := sys._current_frames().get(self._host):
             stack = "".join(traceback.format_stack(frame))
             self._hangs.report("the host has not looked for work for %.0f s; it is here:\n%s", silent, stack)
@@ -68,12 +68,12 @@ class HangingHost:
 
 
 def disable_fault_handler() -> bool:
-    """Disable it, which gives HotSpot its handler back; whether it was enabled.
+    """Disable ``faulthandler``, which restores HotSpot's signal handler, and return whether it was enabled.
 
-    HotSpot handles SIGSEGV itself: compiled Java code relies on that for its null checks. ``faulthandler.enable()``
-    puts a handler of its own in that place, and the broker ends at the next null check. The shim starts Python
-    isolated, so PYTHONFAULTHANDLER and PYTHONDEVMODE have no effect, but a plugin may enable it, or a library that it
-    imports. In a process of its own Python may do as it likes.
+    HotSpot handles SIGSEGV itself: compiled Java code relies on this for its null checks. ``faulthandler.enable()``
+    installs its own handler instead, and the broker crashes at the next null check. The shim starts Python isolated, so
+    PYTHONFAULTHANDLER and PYTHONDEVMODE have no effect. But a plugin, or a library that it imports, may enable it. In a
+    process of its own Python may enable it.
     """
     enabled = faulthandler.is_enabled()
     faulthandler.disable()
