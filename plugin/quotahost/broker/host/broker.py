@@ -50,7 +50,7 @@ class HostBroker:
         self._shim.connect(revealed(self.settings.kafka_admin) if alone else Listeners(given).client())
 
     def changed(self) -> bool:
-        """Whether the broker's own properties have changed since the last ``refresh``. Only keystores can change."""
+        """Whether the broker's own properties have changed since the last ``refresh``. Only the keystores can."""
         return self._shim.broker() != self._given
 
     def properties(self) -> Mapping[str, str]:

@@ -40,7 +40,7 @@ def look(ask: Ask, most: int) -> Look:
 
 
 def parse(dump: Row, volumes: Sequence[VolumeUse] = (), marked: Sequence[tuple[Client, str]] = ()) -> Look:
-    """The broker's status from the answer to the question ``uses``. Raises ValueError if it is of another version."""
+    """The broker's status from Java's answer to ``uses``. Raises ValueError if another version of quotahost made it."""
     with of_this_version():
         state = BrokerState.of(dump["state"])
         uses = [use_of(state, row) for row in dump["uses"]]

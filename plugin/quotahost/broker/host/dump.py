@@ -141,7 +141,7 @@ class BrokerState:
 
     @property
     def stops_all(self) -> bool:
-        """Whether the closed fence turns back the requests of all clients, and not only those to held topics."""
+        """Whether the closed fence turns back the requests of all clients, not only the requests to held topics."""
         return self.fence_closed and self.factor <= 0 and not self.is_for_topics
 
     @property
@@ -163,7 +163,7 @@ class BrokerState:
 class QuotaState:
     """One quota of one quota type: who shares it, its limit now, and what Kafka measures for the clients that share it.
 
-    Rates are per second, in the quota type's unit. None means unlimited, or "not measured" for a measured value.
+    Rates are in bytes/s, percent of a thread, or mutations/s. None means unlimited; for a measured rate, unknown.
     """
 
     type: QuotaType

@@ -49,7 +49,7 @@ _KAFKAS_BUILDER: Final = "org.apache.kafka.common.security.authenticator.Default
 
 
 class Exemptions:
-    """Knows which clients are exempt, and why. ANONYMOUS clients are exempt by client-id, or all if it is listed."""
+    """Knows which clients are exempt, and why. All ANONYMOUS clients are exempt only if that principal is listed."""
 
     internal_client_ids: str  # the patterns of client-ids by which ANONYMOUS clients are exempt; "" for none
     client_ids: set[str]  # further client-ids by which ANONYMOUS clients are exempt
@@ -80,7 +80,7 @@ class Exemptions:
 
 
 def _spared_topics(settings: Settings, broker: Mapping[str, str]) -> list[str]:
-    """The topics to which the fence must let everybody write, because it may not recognize the clients that matter.
+    """The topics to which the fence must let everybody write, because it may not recognize the clients that need them.
 
     Tiered storage's client may log in as any principal (``rlmm.config.*``). If a PAUSE turned it back, nothing would be
     offloaded, and a disk that only offloading can free would stay full. The plugins' own client may be ANONYMOUS while

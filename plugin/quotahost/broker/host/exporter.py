@@ -1,7 +1,7 @@
 """``Exporter`` is the Prometheus endpoint of ``metrics.port``: it serves the catalogue's metrics, and series by client.
 
 One thread reads all numbers from Java every 5 seconds, so that no scrape waits for Java. Another thread serves all
-connections of the port (asyncio), and answers every GET request with the page of metrics. A connection has DEADLINE to
+connections of the port (asyncio), and answers every GET request with the page of metrics. A client has DEADLINE to
 send its request, and DEADLINE again to read its page. If there are more than CONNECTIONS (32) connections, the thread
 closes the oldest one. A long name in a label is cut, and its end replaced by a hash.
 """
@@ -74,7 +74,7 @@ class Exporter(Collector):
             for gauge in gauges(self._ask):
                 numbers[gauge.type, gauge.attribute][gauge.name,] = gauge.value
             self._series = {**numbers, **series(uses(self._ask, self._clients))}
-        except Exception as problem:  # JPype raises its own, too, while the JVM shuts down; the thread must not end
+        except Exception as problem:  # JPype also raises while the JVM shuts down; the thread must not end
             self._series = {key: values for key, values in self._series.items() if key[0] != CLIENTS}
             self._fault.report("The metrics can't be read (%s): those by client are left out", problem)
         else:

@@ -1,7 +1,7 @@
 """The host stages a change of properties, checks it, and puts it in force or refuses it; it ignores unknown names.
 
-1. Kafka asks the host to validate a change. The host builds all its plugins beside the plugins in force (``stage``).
-   The administrator waits 2 s at most for the verdict; after a slow build, a second attempt finds the staged plugins.
+1. Kafka asks the host to validate a change. The host builds the plugins of the change beside the plugins in force
+   (``stage``). The administrator waits 2 s at most; after a slow build, a second attempt finds the staged plugins.
 2. Kafka applies the change. The host puts the staged plugins in force (``install``, of the loop), or builds them now.
    Kafka doesn't wait here, and nothing can be refused. So if a plugin can't be built, the host logs an error, sets the
    gauge ConfigRefused and keeps the old plugins. After any later failure nobody knows what is in force: the host ends.

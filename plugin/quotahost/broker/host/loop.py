@@ -10,8 +10,9 @@ or a plugin is unknown or can't be built, the start fails with one sentence that
    a host that hangs in a plugin loses the lease, and Java applies ``fallback.action``.
 2. The host handles the events: Kafka's client quotas, the cluster, live changes of properties, questions.
 3. The host calls the suppliers' ``tick()`` once a second.
-4. ``new_clients`` requests again the clients whose answers have changed, and asks the suppliers about the new clients.
-5. ``factor`` reads the factor source every ``factor.interval``.
+4. The host asks Java for the clients whose answers have changed, and asks the suppliers about the clients of step 1
+   (``new_clients``).
+5. The host reads the factor source every ``factor.interval`` (``factor``).
 
 **The end.** The host closes tasks and plugins within the 4 s that the shim waits. If one fails, the others still close.
 """

@@ -49,7 +49,7 @@ NO_ANSWER: Final = Answer(ScopeKind.CLIENT.value, None)  # no supplier has an op
 
 
 class NewClients:
-    """Answers for the clients of each batch, and requests clients again. A host creates one object of this class."""
+    """Answers for the clients of each batch, and has Java return clients again. Each host has one such object."""
 
     def __init__(self, shim: Shim, guard: Guard, clock: Clock) -> None:
         self._shim, self._guard, self._clock = shim, guard, clock
@@ -86,7 +86,7 @@ class NewClients:
             _note(self._untried, (principal, None))
 
     def ask_again(self) -> None:
-        """Request again the clients whose answers have changed, and every RETRY those for which a supplier failed."""
+        """Have Java return clients again: if their answers have changed, and every RETRY if their supplier failed."""
         with self._lock:
             changed, self._changed = self._changed, set()
         for whom in {EVERYONE} if EVERYONE in changed else changed:

@@ -2,8 +2,8 @@
 
 1. ``Builder`` finds, checks and constructs each plugin that the settings name and this node needs (``discovery``), and
    gives it its context. ``live_change`` calls it at the start and at each change.
-2. ``PluginSet`` has the plugins of one configuration. ``new_clients`` uses its suppliers, and ``factor`` its factor
-   source and policy. ``Scheduler`` runs each of its tasks on its own thread.
+2. ``PluginSet`` has the plugins of one configuration. ``new_clients`` uses the suppliers, and ``factor`` the factor
+   source and the policy. ``Scheduler`` runs each task on its own thread.
 3. ``Guard`` makes the calls to plugins, or gets a report of their failure. It counts a failure and logs it once, and
    the host goes on. The caller passes the consequence of the failure, which the log line states.
 4. ``Notifier`` passes Kafka's client quotas and the cluster to the plugins that listen.
@@ -108,7 +108,7 @@ class Guard:
 
     def heal(self, plugin: str, what: str) -> None:
         faults = self._faults.get((plugin, what), {})
-        if sum(fault.healed() for fault in faults.values()):  # sum() without a short circuit, so that every fault heals
+        if sum(fault.healed() for fault in faults.values()):  # sum() and not any(), so that every fault heals
             log.warning("plugin %s works again in %s", plugin, what)
 
 

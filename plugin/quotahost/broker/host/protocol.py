@@ -78,9 +78,9 @@ class Transport(Protocol):
 class Shim:
     """All calls to Java. In unit tests ``tests.fakes.shim.FakeShim`` stands in for this class.
 
-    Any thread, and plugins (``Context.broker``, ``Context.metrics``), may call the questions to the cluster, ``ask``
-    and the metrics. Only the host thread may make the other calls. A call raises ConnectionError if Java answers with a
-    problem or can't be reached. A call with too many bytes is not sent and raises ValueError.
+    Any thread may ask about the cluster and this broker, show metrics (plugins do so by ``Context.broker`` and
+    ``Context.metrics``), answer events, and log. Only the host thread may make the other calls. A call raises
+    ConnectionError if Java answers with a problem or can't be reached, and ValueError if it has too many bytes.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -111,7 +111,7 @@ class Shim:
 
     @_declare(answer="{name: value}")
     def started_with(self) -> dict[str, str]:
-        """The same properties at the broker's start: a property that isn't live keeps its value from there."""
+        """These properties as of the broker's start: a property that isn't live keeps this value."""
         return dict(self._call("started_with"))
 
     @_declare(answer="{name: value}")
@@ -121,7 +121,7 @@ class Shim:
 
     @_declare()
     def starting(self) -> None:
-        """Tell Java that the settings are valid and the host builds the plugins now. The broker waits as long again."""
+        """Tell Java that the settings are valid and the host now builds the plugins: the broker waits as long again."""
         self._call("starting")
 
     @_declare()

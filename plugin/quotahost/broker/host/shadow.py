@@ -9,7 +9,7 @@ of the answers in force, and adds its would-be quotas to them. Java judges the t
    their would-be quotas (``holders``).
 2. Rows with the same tags become one ``_Use``, because Kafka measures by tags.
 3. ``compare`` judges each rule as if only this rule were put in force: the quotas with ``shadow=all``, the factor, and
-   each supplier in shadow. A rule would hold back a rate above its limit, as Kafka itself does.
+   each supplier in shadow. Only the part of a rate above the rule's limit counts, as for Kafka itself.
 4. A measured rate counts for a would-be scope only if all clients with the tags would be in that scope. If not, nobody
    knows how much of the rate these clients use, and the scope is unmeasured.
 5. The metrics show how many scopes each rule would hold back now, and count for how long and by how many bytes. Java
@@ -83,7 +83,7 @@ class Shadow:
         began = self._clock()
         try:
             self.look()
-        except Exception as error:  # JPype raises its own, too, while the JVM shuts down; the thread must not end
+        except Exception as error:  # JPype also raises while the JVM shuts down; the thread must not end
             self._fault.report("What rules in shadow would do can't be compared now (%r)", error)
         else:
             self._fault.healed()

@@ -1,4 +1,4 @@
-"""The host asks the policy for the factor of each volume and budget, and decides for which topics' writers a factor is,
+"""The host asks the policy for the factor of each volume and budget, and decides which topics' writers the factors slow
 and when a PAUSE ends. ``factor`` passes the volumes that the factor source has returned.
 
 1. If the volumes are the same as at the last read, and the policy doesn't depend on time, the last result stays.
@@ -34,7 +34,7 @@ LAST_FACTOR_HOLDS: Final = "its last factor holds for validity"  # the consequen
 
 _MOST_NAMED: Final = 3  # budgets, in a line of the log
 _DIGITS: Final = 3  # leading digits of the bytes at which a PAUSE ends
-_SOFT, _HARD = 1.0, 2.0  # the metric that says which limit is breached
+_SOFT, _HARD = 1.0, 2.0  # values of the metric Breached: which limit is breached
 
 Policy: TypeAlias = tuple[str, QuotaPolicy]  # name and plugin
 Failure: TypeAlias = tuple[Volume, BaseException]  # the volume for which the policy failed, and its error
@@ -55,7 +55,7 @@ class VolumeEvaluation:
         self._guard, self._limits = guard, limits
         self._pauses, self._pauses_of_budgets = Pauses(guard), Pauses(guard)
         self._last: tuple[ClusterVolumes, Scoped] | None = None
-        #: The budgets with factors below 1; None: not known yet, as soon after the start.
+        #: The budgets with factors below 1; None: not known yet, e.g. in the first moments.
         self.slowed_budgets: tuple[SlowedBudget, ...] | None = None
         self._left_out = LoggedOnce(log, clock=clock)
 
@@ -148,9 +148,9 @@ class VolumeEvaluation:
 def smallest(judged: Iterable[Judged]) -> Factor:
     """The smallest factor, with its volume as the cause. If factors are equal, the first volume by name wins.
 
-    OPEN has no cause. The same full volumes must give the same cause at each look, because the host sends a new cause
-    to Java. So the order is by name (the pipeline's record begins with the fullest volume), and the bytes are rounded
-    down: the capacity of a volume in a shared pool (ZFS) changes all the time.
+    OPEN has no cause. The same full volumes must give the same cause at each look, because the host logs a new cause
+    and sends it to Java. So names decide, not the order in the pipeline's record, which begins with the fullest volume.
+    And the bytes are rounded down, because the capacity of a volume in a shared pool (ZFS) changes all the time.
     """
     least = min(judged, key=attrgetter("factor", "volume.broker", "volume.name"), default=None)
     if least is None or least.factor >= 1:
@@ -190,7 +190,7 @@ def affected(judged: Iterable[Judged]) -> Affected | None:
 
 
 def together(parts: Iterable[Affected | None]) -> Affected | None:
-    """The topics of all parts, each with its first place; None (all clients) if a part is None or too many topics."""
+    """The parts' topics, each with its first place; None (all clients) if a part is None or there are too many."""
     places: dict[str, str] = {}
     held: set[str] = set()
     for part in parts:
@@ -211,8 +211,8 @@ class Pauses:
     """Holds the volumes that reached their hard limit in a PAUSE (``pause.resume.free-share``).
 
     A PAUSE that ended with the first free byte would begin again with the next append. So a volume that reached its
-    hard limit keeps the factor 0 until it is some way below. This applies to every policy that is LimitAware (contract
-    12). Proposal 035 has no such rule; ``pause.resume.free-share=0`` has the proposal's behaviour.
+    hard limit keeps the factor 0 until it is far enough below it (``ByteLimits.lets_go_at``). This applies to every
+    policy that is LimitAware (contract 12). Proposal 035 has no such rule; ``pause.resume.free-share=0`` is its form.
 
     Only this host's memory knows whether a volume between its limits is in a PAUSE. After a start the host knows of no
     PAUSE, and it forgets a volume that its source doesn't report. Then the policy's factor applies, which is small near
