@@ -47,8 +47,8 @@ def _take_signals(do: Any) -> None:
         signal.signal(sent_to_all, do)
 
 
-# SIGTERM must end a process that a plugin forks, because multiprocessing's terminate() sends it; its parent ignores it.
-# This runs once for each interpreter, in which several hosts may follow each other.
+# A process that a plugin forks inherits the signal handlers, but SIGTERM must end it: multiprocessing's terminate()
+# sends SIGTERM. This runs once for each interpreter, in which several hosts may follow each other.
 os.register_at_fork(after_in_child=partial(_take_signals, signal.SIG_DFL))
 
 

@@ -38,7 +38,7 @@ class HostBroker:
         self.largest: Largest = lambda name: ()  # replaced by ``BudgetSizes.largest`` if the node has disks
 
     def refresh(self, settings: Settings) -> None:
-        """Take over settings, and how brokers connect: Kafka may have changed keystores or credentials since then."""
+        """Take over settings, and how brokers connect now: Kafka may have applied new keystores or credentials."""
         self.settings = settings
         given = self._shim.broker()
         if given != self._given:

@@ -42,7 +42,7 @@ class ClusterQuery:
     # ---- the host thread ----
 
     def start(self) -> Periodic:
-        """Start the thread. It waits one period first: the broker's listener isn't open yet, and Kafka may report."""
+        """Start the thread. It waits one period first, for the broker's listener to open, and for Kafka to report."""
         return Periodic("cluster", self._turn, lambda: EVERY)
 
     def kafka_tells(self) -> None:

@@ -67,7 +67,7 @@ class FactorLoop:
         self._typed = TypedSources(shim, guard, clock)
         self._due = self._started = clock()
         self._known_at: float | None = None  # when everything was known last; None: never since the start
-        # The factor at that time. It begins with that of the host before this one, or with OPEN at the broker's start.
+        # The factor when everything was known last; at first that of the host before this one, or OPEN without one.
         last = self._in_force.last
         self._known = replace(last, factor=Factor(last.factor.value, last.factor.cause.partition(_FOR_WRITERS)[0]))
         if shim.restarted():  # Java has the factor in force, and the file may be older

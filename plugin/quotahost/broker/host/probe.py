@@ -1,4 +1,4 @@
-"""This script prints facts about its Python (version, packages, libpython), and why a broker can't start this Python.
+"""This script prints facts about the Python that runs it (version, packages, libpython), and why a broker can't use it.
 
 Its arguments are the required versions of quotahost and jpype1, "" for any, and ``child`` for a Python in a process of
 its own (``python.process``).

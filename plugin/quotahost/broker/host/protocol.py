@@ -189,12 +189,12 @@ class Shim:
 
     @_declare("principal: text or null, client_id: text or null")
     def ask_again(self, principal: str | None, client_id: str | None) -> None:
-        """Have ``take`` return the table's clients with these names again. Null, or None, matches every name."""
+        """Have ``take`` return the table's clients with these names again. None matches every name."""
         self._call("ask_again", principal, client_id)
 
     @_declare()
     def ask_again_the_failed(self) -> None:
-        """Have ``take`` return the clients for which a supplier failed again."""
+        """Have ``take`` return again the clients for which a supplier failed."""
         self._call("ask_again_the_failed")
 
     @_declare(
