@@ -8,8 +8,8 @@
 3. A new leader's bytes count after 10 s. Until then the snapshot of the former leader may count the same bytes, and a
    failover would stop the writers of a budget that is half used. If the former leader becomes a follower, its bytes
    count until shortly before that. Otherwise a move would let writers continue although their budget is used up.
-4. If a listing fails, or if Kafka doesn't show the sizes, the last known sums stay in force.
-   A log directory that is offline has no part of a budget, because its leaders move to other brokers.
+4. If a listing fails, or if Kafka doesn't show the sizes, the last known sums stay in force. An offline log directory
+   has no part of a budget, because its leaders move to other brokers.
 """
 
 import logging
@@ -32,10 +32,10 @@ Replicas: TypeAlias = Callable[[Sequence[tuple[str, int]]], Sequence[tuple[int, 
 _EVERY: Final = 0.5  # seconds; writers continue within 2 s after space is free, and most of that time is this period
 _SHARE: Final = 100  # looks take at most 1/100 of the time
 _LOOKS: Final = 3  # the number of last looks, the shortest of which counts
-#: Seconds within which every broker has learned that a broker is out of service (``kafka.registered_brokers``), and
-#: has read that a former leader no longer leads a partition.
+#: Seconds until a new leader's bytes count. By then every broker has learned that a broker is out of service
+#: (``kafka.registered_brokers``), and has read that the former leader no longer leads the partition.
 _TAKEN_OVER: Final = 10.0
-_HANDED_OVER: Final = 8.5  # seconds; two brokers see a move up to 1 s apart, and reading a snapshot takes some time
+_HANDED_OVER: Final = 8.5  # for a former leader: two brokers see a move up to 1 s apart, and reading takes some time
 _PATIENCE: Final = 10.0  # seconds; a broker that stops removes these sizes before it stops this thread
 _KEPT: Final = 300.0  # seconds after which a new reading becomes the base of the growth
 _LEAST: Final = 60.0  # seconds; growth over a shorter time does not show the growth per hour

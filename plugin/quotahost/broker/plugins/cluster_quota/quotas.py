@@ -44,10 +44,8 @@ class ClusterQuotas:
     """
 
     def __init__(self, context: Context[object], absent: Callable[[], None] = lambda: None) -> None:
-        """Start to follow the topic. If the topic doesn't exist and was never read, the follower calls ``absent``.
-
-        After the first read, ``absent`` must not create a deleted topic again, because the new topic would be empty.
-        The quotas that were read stay in force until an operator applies them again.
+        """Start to follow the topic. If it doesn't exist and was never read, the follower calls ``absent``. If it was
+        read and then deleted, a new topic would be empty; its quotas stay in force until an operator applies new ones.
         """
         self._context = context
         self._latest = LatestQuotas()

@@ -1,12 +1,10 @@
 """The supplier ``cluster-quota`` gives each client this broker's part of the client's cluster-wide quota.
 
-KIP-13 has no cluster-wide quotas because brokers don't know each other's usage. Here they learn it like this:
-
-1. On every broker the task ``publish-usage`` publishes how much its clients use of their cluster-wide quotas.
-2. The pipeline divides each quota by demand, and publishes each broker's shares.
-3. Twice a second a thread of the supplier computes the rate of each client. The rate moves to the share in steps that
-   mute no client for long. If there are no fresh shares, each broker gives an equal part, and the sum of the parts
-   never exceeds the quota. The thread announces the changed rates, and the host asks the supplier again.
+KIP-13 has no cluster-wide quotas because brokers don't know each other's usage. Here the task ``publish-usage`` of
+every broker publishes how much its clients use. The pipeline divides each quota by demand, and publishes each broker's
+shares. Twice a second a thread of this supplier computes each client's rate, which moves to the share in steps that
+mute no client for long. The thread announces the changed rates, and the host asks the supplier again. If there are no
+fresh shares, each broker gives an equal part, so the sum of the parts never exceeds the quota.
 """
 
 import logging
@@ -111,8 +109,8 @@ class GivenRates:
         part = self._part(quota)
         if share is None:
             return part
-        # The pipeline may not know a new quota yet, so the client gets the same fraction of it. The fraction is at most
-        # 1: a forged record may state a tiny quota, and a division by it would make the rate infinite.
+        # The pipeline may not know a new quota yet, so the share's fraction applies to the new quota. The fraction is
+        # at most 1: a forged record may state a tiny quota, and dividing by it would make the rate infinite.
         shared = share.share if share.quota == quota else quota * min(1.0, share.share / share.quota)
         # Until the pipeline knows that a client has started here, its share is only the reserve of each broker: a
         # twentieth of an equal part (ADR 11).

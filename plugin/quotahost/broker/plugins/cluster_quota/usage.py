@@ -68,8 +68,8 @@ class Demands:
 
     def _see(self, before: _Seen | None, used: ClientUse, now: float) -> _Seen:
         asked_at = now - used.idle
-        # Of the time before the first look only the mean delay is known. It covers a minute and is too short if it
-        # includes many small delays, so only the first look uses it.
+        # Before the first look, only the mean delay is known. It covers a minute and is too short if it includes many
+        # small delays, so only the first look uses it.
         if before is None:
             return _Seen(asked_at, asked_at + used.delay_ms / 1000, used.delay_ms, None)
         waits_until = before.waits_until
