@@ -1,12 +1,11 @@
 """These functions find the file stores of log directories: their sizes, free inodes, and disks that fail.
 
-``DiskMonitor`` calls them on its thread, and ``doctor`` calls them once. Every function here may block on a disk that
-hangs. A volume is a file store (Java's ``FileStore``, as in proposal 035): two log directories on one file system fill
-the same volume.
+``DiskMonitor`` calls them on its thread, and ``doctor`` calls them once. Each may block on a disk that hangs. A volume
+is a file store (Java's ``FileStore``, as in proposal 035): two log directories on one file system fill the same volume.
 
 The kernel answers questions about a file system from memory, even if the disk is dead. So :func:`unreadable` reads a
-block from the disk itself. It never writes, because the directories belong to Kafka. Two faults stay hidden: a disk
-that reads but no longer writes, unless the kernel has made the file system read-only, and a dead disk whose controller
+block from the disk itself. It never writes, because the directories belong to Kafka. It can't detect a disk that reads
+but no longer writes, unless the kernel has made the file system read-only. It can't detect a dead disk whose controller
 answers from its own cache.
 """
 

@@ -1,4 +1,4 @@
-"""``DiskMonitor`` looks at a broker's disks every ``volumes.period`` on its own thread, as a look may hang."""
+"""``DiskMonitor`` looks at a broker's disks every ``volumes.period`` on its own thread, because a look may hang."""
 
 import logging
 import math

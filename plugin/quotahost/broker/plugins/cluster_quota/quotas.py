@@ -45,13 +45,13 @@ class ClusterQuotas:
 
     def __init__(self, context: Context[object], absent: Callable[[], None] = lambda: None) -> None:
         """Start to follow the topic. If it doesn't exist and was never read, the follower calls ``absent``. If it was
-        read and then deleted, a new topic would be empty; its quotas stay in force until an operator applies new ones.
+        read and then deleted, ``absent`` would create it empty; the quotas stay until an operator applies them again.
         """
         self._context = context
         self._latest = LatestQuotas()
         self._began, self._was_read = time.monotonic(), False
         self._unread = LoggedOnce(context.log)
-        self._lock = threading.Lock()  # guards what follows
+        self._lock = threading.Lock()  # guards the next two attributes
         self._changed: set[Entity] = set()
         self._named = NamedClientIds()
         self._topic = context.settings.quotas_topic

@@ -208,7 +208,7 @@ class ClusterQuota:
         if key != str(self._context.node_id).encode():
             return
         shares = None if value is None else decode(key, value)
-        # The key is only a broker's id, and other clusters use the same ids. Each of both cluster ids may be unknown.
+        # The key is only a broker's id, and other clusters use the same ids. Either cluster's id may still be unknown.
         if shares and shares.cluster and self._cluster and shares.cluster != self._cluster:
             raise Refused("cluster", f"it is of the cluster {shares.cluster}")
         if shares is None:

@@ -105,7 +105,7 @@ class ClusterState:
         """Add the number of brokers in service for which the pipeline has no snapshot.
 
         The record names no healthy broker, so that its size doesn't grow with the cluster. So only numbers can be
-        compared. None of these numbers counts a broker out of service, which could hide a broker that should report.
+        compared. They leave out brokers that aren't in service, which could hide a broker that should report.
         """
         in_service, now = self._expected.in_service_since, self._clock()
         hidden = len(in_service) - record.reporting - sum(broker in silent for broker in in_service)
@@ -260,10 +260,10 @@ class ClusterVolumesSource:
         return ClusterVolumes(own.volumes + others, unknown, waiting, self._budgets.volumes(told))
 
     def _as_full_as_now(self, listed: Volume, own: Iterable[Volume]) -> Volume:
-        """Return the listed volume; if it is this broker's own, with what its disk holds now.
+        """Return the listed volume. If it is this broker's own, it gets the bytes that its disk holds now.
 
-        The record lists it for all volumes of its kind, and is older than the look at the disk. If the same volume came
-        twice, full and not full, its PAUSE would end immediately (``quotahost.broker.host.volume_evaluation``).
+        The record lists it in place of all volumes of its kind, and is older than the look at the disk. With the volume
+        listed twice, full and not full, its PAUSE would end immediately (``quotahost.broker.host.volume_evaluation``).
         """
         limits_of = self._context.settings.static.storage.limits_of
         for volume in own:

@@ -1,4 +1,4 @@
-"""The factor sources without a topic: ``local`` (own disks), ``log-dirs`` (asks all brokers), ``fixed`` (for drills).
+"""The factor sources ``local`` (own disks), ``log-dirs`` (asks all brokers) and ``fixed`` (for drills) read no topic.
 
 ``local`` reports this broker's own volumes, as the host's monitor sees them (``context.disks``), so each broker
 throttles only by its own disks. ``log-dirs`` asks all brokers for their log directories as Strimzi's quota plugin does

@@ -3,9 +3,9 @@
 1. Every ``plugin.load.interval`` the source reads Kafka's counters of the idle time of request handlers and network
    threads (``Broker.load``), and subtracts the previous values.
 2. The source computes the *pressure*: the busy share divided by the busy share that the target leaves. The pressure is
-   1 at the target and above 1 beyond it. Of both kinds of threads, the larger pressure counts.
+   1 at the target and above 1 beyond it. The larger pressure of both kinds of threads counts.
 3. ``Law`` makes a factor from the pressure. The factor applies only to PRODUCE and FETCH of this broker and is never 0.
-   It multiplies the quotas: it slows greedy clients in proportion to their quotas, but not clients that use little.
+   It multiplies the quotas: greedy clients slow down in proportion; clients that use a small part of a quota don't.
 
 The law is x = l / p^2: x is the factor, l is the limit to which the tap has led the last factors, and p is the mean of
 the pressure over Kafka's windows, at least over 10 s. docs/adr/0029-the-load-by-the-mean-over-the-windows.md explains
@@ -35,7 +35,7 @@ _LOOKED_AT: Final = 50  # scopes to look at; scopes that are held back come firs
 _NEAR: Final = 0.9  # of a limit: the rate of a client at its limit swings around it, because Kafka measures in samples
 _CALM: Final = 10.0  # seconds: the shortest time over which the pressure is averaged
 _SOME: Final = 1e-3  # replaces a mean pressure of 0, which can't be a divisor
-_LACKING: Final = 120  # seconds without counters; Kafka creates them after the callback, and stops them before it
+_LACKING: Final = 120  # seconds; while the broker starts or stops, the callback runs without Kafka's counters
 _MS, _NS = 1000, 1_000_000_000  # in a second
 
 
@@ -128,7 +128,7 @@ class LoadSource:
         """Keep the law and its factor in force: a new law would start at factor 1 and free all clients for a moment."""
 
     def read(self) -> Factor:
-        """The factor after the last whole interval. Raises if Kafka's counters can't be read, and starts a new law."""
+        """The factor after the last whole interval. Restarts the law and raises if Kafka's counters can't be read."""
         self._law.configure(*self._bounds())
         try:
             load = self._context.broker.load()

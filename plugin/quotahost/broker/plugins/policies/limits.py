@@ -1,7 +1,6 @@
 """The policy ``limits`` of proposal 035 lowers the factor from 1 at the soft limit to 0 at the hard limit.
 
-The policy first converts limits to bytes of the volume, because limits of different types can be compared only as
-bytes. It logs limits that contradict each other.
+It converts limits to bytes of the volume first, because limits of different types can only be compared as bytes.
 """
 
 from quotahost.api import Context

@@ -43,7 +43,7 @@ def _largest_allowed(ramp: float) -> float:
 
 @dataclass(slots=True)
 class _History:
-    """How one volume filled and drained, and the factors meanwhile. All sums decay alike, over about the memory."""
+    """How one volume filled and drained, and its factors. All sums decay with the time constant ``memory``."""
 
     seen_at: float  # when the host last asked about the volume, in seconds
     consumed: int  # bytes at that time

@@ -43,9 +43,8 @@ class Cordon:
     """Cordons immediately, and frees a volume that has been at or below its soft limit for ``plugin.cordon.hold``.
 
     If an operator removes a directory from ``cordoned.log.dirs`` meanwhile, the task does not add it again before its
-    volume was below the limit. The task does not remove a directory that an operator has added. If
-    ``cordoned.log.dirs`` is set in ``server.properties`` or for all brokers, the task changes nothing, because a value
-    for this broker alone would hide that value.
+    volume was below the limit. The task does not remove a directory that an operator has added. It changes nothing if
+    ``cordoned.log.dirs`` is set in ``server.properties`` or for all brokers: a value for this broker would hide that.
 
     The task frees nothing when it is closed, because a broker that restarts must not take new replicas meanwhile. To
     stop using the task, an operator first sets ``plugin.cordon.let-go``.
@@ -68,7 +67,7 @@ class Cordon:
             description="What the task itself has cordoned; it writes this for its own broker. Not to be set.",
         )
 
-    period = timedelta(seconds=1)  # not volumes.period: a live change from a long to a short one would wait too long
+    period = timedelta(seconds=1)  # not volumes.period: a live change from a long to a short one would apply late
 
     def __init__(self, context: Context[Section], clock: Clock = time.monotonic) -> None:
         self._context, self._clock = context, clock

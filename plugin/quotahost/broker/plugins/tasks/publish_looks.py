@@ -4,9 +4,9 @@
    :class:`Watchers` keeps the latest record of each watcher.
 2. Every two seconds, and immediately for a new question, :class:`LooksPublisher` looks at the broker and publishes the
    look to ``__quotahost_looks``, with the explanations of clients that watchers ask for.
-3. :class:`OpenedVolumes` measures each volume that a watcher has opened on a separate thread.
+3. On separate threads, :class:`OpenedVolumes` measures the volumes that a watcher has opened.
 
-While there are no watchers, the broker publishes only one record at its start, and one record without any client after
+While there are no watchers, the task publishes only one record at its start, and one record without any client after
 the last watcher has gone.
 """
 
@@ -28,7 +28,7 @@ from quotahost.records.look import MAX_ANSWERS, MAX_OPENED, MAX_USES, Answered, 
 from quotahost.records.watch import Watch, decode
 
 EVERY: Final = 2.0  # seconds between published looks
-_REST: Final = 20  # the pause is 20 x the time that a look took, or 20 x the CPU time that the files of a volume took
+_REST: Final = 20  # the pause is 20 x the time of the last look, or 20 x the CPU time of the last measured volume
 _SILENCE: Final = 600.0  # seconds without a watcher after which the topic is read again
 _MOST: Final = 16  # the most watchers that are kept
 _MOST_HEARD: Final = 1000  # the most records that are kept between two runs of the task
@@ -64,7 +64,7 @@ class LooksPublisher:
         began = self._clock()
         if began < due or (self._empty and not watchers):
             return
-        # Set before send(), because send() may call _lost() immediately, which sets these attributes again.
+        # Set before send(): if send() fails immediately, it calls _lost(), and the values of _lost() must stay.
         self._empty, self._due, self._watchers.asked = not watchers, began + EVERY, False
         self._publisher.send(str(self._context.node_id).encode(), lambda: self._encoded(list(watchers.values())))
         ended = self._clock()
@@ -89,7 +89,7 @@ class LooksPublisher:
         self._due, self._empty = self._clock(), False
 
     def _watch_is_absent(self) -> None:
-        """Create the topic again (on the follower's thread), because watchers need it."""
+        """Have the next record create the topic, because watchers need it. The follower's thread calls this."""
         if self._clock() >= self._due:
             self._empty = False
             self._publisher.make_topics()

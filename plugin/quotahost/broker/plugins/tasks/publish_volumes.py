@@ -48,7 +48,7 @@ class PublishVolumes:
         self._publisher.offer(self._snapshot(), encode, settings.snapshots_period.total_seconds())
 
     def _snapshot(self) -> Snapshot | None:
-        """The latest look at the disks, or None if there is nothing to publish now."""
+        """The latest look at the disks as a snapshot, or None if there is nothing to publish now."""
         settings = self._context.settings
         age, disks = self._disks.latest()
         # An old look is published for half of validity, so that a short stall of the machine doesn't stop publishing.
@@ -136,7 +136,7 @@ class ChangePublisher(Publisher, Generic[T]):
             return
         changed = self._published is not None and self._has_changed(self._published, seen)
         if changed or self._clock() - self._sent_at >= period:
-            # Set before send(), because send() may call _publish_again() immediately, which resets these attributes.
+            # Set before send(): if send() fails immediately, it calls _publish_again(), whose values must stay.
             self._published, self._sent_at = seen, self._clock()
             self.send(self._key, lambda: make(seen))
 
