@@ -1,1 +1,1 @@
-"""This broker's file stores: which volumes its log directories lie on, how full they are, and what fills them."""
+"""This package looks at this broker's file stores: the volumes of its log directories, their fill, and their topics."""

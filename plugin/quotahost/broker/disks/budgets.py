@@ -1,17 +1,15 @@
-"""What this broker's replicas take of the budgets of storage; how often it looks, and when a new leader counts.
+"""``BudgetSizes`` sums the bytes that this broker's replicas take of each storage budget.
 
-On the disk monitor's thread ``look`` lists the log directories, and asks Java for the bytes of each replica of a
-budgeted topic, which Kafka has in memory. It looks twice a second at most, and for at most a hundredth of the time,
-however many partitions there are. How long a look takes is what the shortest of the last ones took: one that has waited
-for the processor or the disk must not put off the next for long, since what comes meanwhile isn't seen.
-
-When another replica of a partition becomes the leader, its bytes count from the tenth second on: until then the
-snapshot of the leader before may count the same bytes, and a failover would stop the writers of a budget that is half
-used. The leader before, if it follows now, counts until shortly before: else a move would let those on whose budget is
-used up.
-
-A listing that fails, or a Kafka that doesn't show the sizes, leaves the last parts: what is unknown counts with what
-was known of it last. A log directory that is offline has no part: its leaders move to other brokers.
+1. On the disk monitor's thread, ``look`` lists the log directories. It asks Java for the bytes of each replica of a
+   budgeted topic, which Kafka has in memory.
+2. ``look`` runs at most twice a second, and takes at most a hundredth of the time, however many partitions there are.
+   The shortest of the last looks counts as the duration of a look. A look that waited for the processor or the disk
+   must not delay the next look for long, because nobody sees new bytes meanwhile.
+3. A new leader's bytes count after 10 s. Until then the snapshot of the former leader may count the same bytes, and a
+   failover would stop the writers of a budget that is half used. If the former leader becomes a follower, its bytes
+   count until shortly before that. Otherwise a move would let writers continue although their budget is used up.
+4. If a listing fails, or if Kafka doesn't show the sizes, the last known sums stay in force. An offline log directory
+   has no part of a budget, because its leaders move to other brokers.
 """
 
 import logging
@@ -28,20 +26,20 @@ from quotahost.model.budgets import Budget, Part, Topics
 
 log = logging.getLogger("quotahost.disks")
 
-#: Of each of these replicas its bytes, and whether it leads; None where Kafka doesn't know it.
+#: Returns the bytes of each replica and whether it is the leader, or None if Kafka doesn't know the replica.
 Replicas: TypeAlias = Callable[[Sequence[tuple[str, int]]], Sequence[tuple[int, bool] | None]]
 
-_EVERY: Final = 0.5  # seconds; writers go on within 2 s after space is back, and most of that is this look
-_SHARE: Final = 100  # of the time, one part is spent on looks
-_LOOKS: Final = 3  # of which the shortest counts
-#: Seconds within which every broker has seen who is out of service (``kafka.registered_brokers``), and has read what
-#: another one no longer leads.
+_EVERY: Final = 0.5  # seconds; writers continue within 2 s after space is free, and most of that time is this period
+_SHARE: Final = 100  # looks take at most 1/100 of the time
+_LOOKS: Final = 3  # the number of last looks, the shortest of which counts
+#: Seconds until a new leader's bytes count. By then every broker has learned that a broker is out of service
+#: (``kafka.registered_brokers``), and has read that the former leader no longer leads the partition.
 _TAKEN_OVER: Final = 10.0
-_HANDED_OVER: Final = 8.5  # as two brokers see a move up to a second apart, and a snapshot takes some time to be read
-_PATIENCE: Final = 10.0  # seconds; a broker that stops takes away first what is read here
-_KEPT: Final = 300.0  # seconds after which a reading takes the place of the one that is kept for the growth
-_LEAST: Final = 60.0  # seconds: growth over a shorter time says nothing of an hour
-_LARGEST: Final = 5  # topics of a budget
+_HANDED_OVER: Final = 8.5  # for a former leader: two brokers see a move up to 1 s apart, and reading takes some time
+_PATIENCE: Final = 10.0  # seconds; a broker that stops removes these sizes before it stops this thread
+_KEPT: Final = 300.0  # seconds after which a new reading becomes the base of the growth
+_LEAST: Final = 60.0  # seconds; growth over a shorter time does not show the growth per hour
+_LARGEST: Final = 5  # topics of a budget to list
 
 #: Finds the budgets of a topic.
 _Find: TypeAlias = Callable[[str], Sequence[Budget]]
@@ -49,18 +47,18 @@ _Find: TypeAlias = Callable[[str], Sequence[Budget]]
 
 class _Replica(NamedTuple):
     size: int  # bytes
-    counts: bool  # whether it counts as a leader
-    since: float  # when Kafka last said the same, in monotonic seconds
+    counts: bool  # whether the replica counts as a leader
+    since: float  # when Kafka last reported the same role as ``counts``, in monotonic seconds
 
 
 class _Reading(NamedTuple):
-    """What was read of the replicas that Kafka knows."""
+    """The replicas that Kafka knew at one moment."""
 
     at: float  # monotonic seconds
     replicas: dict[tuple[str, int], _Replica]  # by topic and partition
 
     def parts(self, budgets_of: _Find) -> dict[str, Part]:
-        """What is taken of each budget with a replica here; a topic of several budgets counts in each."""
+        """Return the part of each budget that has a replica here; a topic of several budgets counts in each of them."""
         used: dict[str, int] = defaultdict(int)
         topics: dict[str, set[str]] = defaultdict(set)
         for (topic, _), replica in self.replicas.items():
@@ -71,35 +69,35 @@ class _Reading(NamedTuple):
 
 
 class BudgetSizes:
-    """``quotahost.api.broker.BudgetLook``. Any thread reads; each attribute is replaced as a whole."""
+    """Implements ``quotahost.api.broker.BudgetLook``. Any thread may read; each attribute is replaced as a whole."""
 
     def __init__(self, replicas: Replicas, clock: Clock = time.monotonic) -> None:
         self._replicas, self._clock = replicas, clock
         self.wanted: Mapping[str, Budget] | None = None
-        self.parts: Mapping[str, Part] | None = None  # of budgets with a replica here
+        self.parts: Mapping[str, Part] | None = None  # by name, the budgets with a replica here
         self._seen: Mapping[str, Budget] | None = None
-        self._find: _Find  # those that were seen last
+        self._find: _Find  # searches the budgets of ``_seen``
         self._read = _Reading(-math.inf, {})
-        self._kept: list[_Reading] = []  # for the growth: they are up to 5 and 10 minutes old
+        self._kept: list[_Reading] = []  # the bases of the growth, up to 5 and 10 minutes old
         self._due = -math.inf
-        self._took = deque([0.0] * _LOOKS, _LOOKS)  # seconds, of the last looks
+        self._took = deque([0.0] * _LOOKS, _LOOKS)  # the durations of the last looks, in seconds
         self._fault = LoggedOnce(log)
 
     def look(self, directories: Iterable[str]) -> None:
-        """Find the sizes, if the budgets are known and it is time; at once if they have changed.
+        """Find the sizes if the budgets are known and a look is due; look immediately if the budgets have changed.
 
-        No directory is offline: the replicas of such a one can't be written to, either.
+        The caller leaves out offline directories, because clients can't write to the replicas there either.
         """
         wanted, began = self.wanted, self._clock()
         if wanted is None or (began < self._due and wanted is self._seen):
             return
         if wanted is not self._seen:
-            # Kept from look to look: with 100,000 prefixes it takes longer to find the budgets than all the rest.
+            # The cache lives from look to look: with 100,000 prefixes the search takes longer than the rest of a look.
             self._seen, self._find = wanted, lru_cache(MAX_ENTRIES)(Topics(wanted.values()).budgets)
         try:
             read = self._sizes(began, self._names(directories) if wanted else [])
             self.parts = read.parts(self._find)
-        except Exception as error:  # of the disk or of Java
+        except Exception as error:  # from the disk or from Java
             if began - self._read.at >= _PATIENCE:
                 self._fault.report("the sizes of budgeted topics can't be read; the last ones count on: %s", error)
         else:
@@ -111,7 +109,7 @@ class BudgetSizes:
         self._due = self._clock() + max(_EVERY, _SHARE * min(self._took))
 
     def largest(self, name: str) -> list[tuple[str, int, float | None]]:
-        """The topics that take most of a budget here, the bytes that count, and bytes/s of growth; None if unknown."""
+        """The largest topics of a budget here: name, bytes that count, and growth in bytes/s, None if unknown."""
         budget, read, kept = (self.wanted or {}).get(name), self._read, self._kept
         if budget is None or not kept:
             return []
@@ -129,13 +127,13 @@ class BudgetSizes:
         ]
 
     def _names(self, directories: Iterable[str]) -> list[tuple[str, int]]:
-        """Topic and partition of the replicas of budgeted topics. Raises OSError if a directory can't be listed."""
-        # One that is moved is there twice.
+        """Topic and partition of each replica of a budgeted topic. Raises OSError if a directory can't be listed."""
+        # A replica is in two directories while Kafka moves it.
         found = dict.fromkeys(replica for directory in directories for replica in replicas(directory))
         return [name for name in found if self._find(name[0])]
 
     def _sizes(self, at: float, names: list[tuple[str, int]]) -> _Reading:
-        """Ask Java for the sizes. Raises ConnectionError if it tells none."""
+        """Ask Java for the sizes. Raises ConnectionError if Java reports no size at all."""
         told = self._replicas(names) if names else []
         if names and not any(told):
             raise ConnectionError("Kafka tells of none of its replicas the size and whether it leads")

@@ -1,4 +1,4 @@
-"""A broker's one thread that looks at its disks, each ``volumes.period``, so that one that hangs blocks nobody else."""
+"""``DiskMonitor`` looks at a broker's disks every ``volumes.period`` on its own thread, because a look may hang."""
 
 import logging
 import math
@@ -25,22 +25,23 @@ from quotahost.settings.storage import match
 
 log = logging.getLogger("quotahost.disks")
 
-_READ_EVERY: Final = 5.0  # seconds between reads from the disks themselves; a busy disk must not notice them
-_FIRST_LOOK_WITHIN: Final = 1.0  # seconds that the first plugin waits, so that its first read knows the disks
+_READ_EVERY: Final = 5.0  # seconds between real reads from the disks; they must not add load to a busy disk
+_FIRST_LOOK_WITHIN: Final = 1.0  # seconds that the first plugin waits, so that its first read finds known disks
 
 
 class DiskMonitor:
-    """``quotahost.api.Disks``: looks every ``volumes.period`` once it is asked for."""
+    """Implements ``quotahost.api.Disks``; looks every ``volumes.period`` after the first plugin asks for it."""
 
     def __init__(
         self, broker: Broker, metrics: Metrics, node_id: int, settings: Callable[[], Settings],
         clock: Clock = time.monotonic, after_look: Callable[[], None] = lambda: None,
         shown: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
     ) -> None:  # fmt: skip
-        """No thread runs before :meth:`started`.
+        """Start no thread: :meth:`started` does that.
 
-        ``settings`` returns those in force, which a live change replaces. ``after_look`` is called on the monitor's
-        thread after each look, and once at its end; it may block on a disk. ``shown`` a host before this one has left.
+        ``settings`` returns the settings in force, which a live change replaces. The monitor's thread calls
+        ``after_look`` after each look and when it ends; ``after_look`` may block on a disk. ``shown`` has the metrics
+        that the previous host left.
         """
         self._after_look = after_look
         self._broker, self._metrics, self._node = broker, metrics, str(node_id)
@@ -49,12 +50,12 @@ class DiskMonitor:
         self._directories = log_dirs(broker.properties())
         self._thread: Periodic | None = None
         self._looked = threading.Event()
-        # Time and state in one tuple that is replaced as a whole, so that readers take no lock and wait for no disk.
+        # One tuple has time and state and is replaced as a whole, so readers take no lock and wait for no disk.
         self._newest: tuple[float, DiskState | None] = (clock(), None)
         self._read_at, self._unreadable = -math.inf, dict[str, str]()  # log directories whose disk fails, and why
-        #: Log directories that had what Kafka puts in each before it makes a callback, at one look or another.
+        #: Log directories in which a look found ``meta.properties``; Kafka writes it before it creates the callback.
         self._formatted = set(self._directories if shown else ())
-        #: Of volumes above their soft limits, when their topics were listed, and the topics.
+        #: For each volume whose factor may be below 1: the time when its topics were listed, and the topics.
         self._listed: dict[str, tuple[float, frozenset[str] | None]] = {}
         self.budgets = BudgetSizes(broker.replicas, clock)
         self._failure = LoggedOnce(log, logging.ERROR)
@@ -63,9 +64,9 @@ class DiskMonitor:
         self.cluster_id = ""
 
     def started(self) -> Self:
-        """Itself, looking. The first caller waits a second at most for the first look."""
+        """Start the thread if it doesn't run, and return self. The first call waits at most 1 s for the first look."""
         if self._thread is None:
-            # Until the first look the age counts from here, not from the host's start.
+            # Until the first look, the age counts from now and not from the host's start.
             self._newest = (self._clock(), None)
             start = partial(start_daemon, at_end=self._after_look)
             self._thread = Periodic("disks", self._try, lambda: self._settings().volumes_period.total_seconds(), start)
@@ -73,7 +74,7 @@ class DiskMonitor:
         return self
 
     def wake(self) -> None:
-        """Look now: after a live change the period may be shorter than the one that is waited for."""
+        """Look now, because a live change may have made the period shorter than the one that the thread waits for."""
         if self._thread:
             self._thread.wake()
 
@@ -88,14 +89,14 @@ class DiskMonitor:
         unknown = tuple(f"broker {self._node}, log dir {lost}" for lost in disks.offline)
         validity = self._settings().validity.total_seconds()
         if age > validity:
-            # Without the age: the host compares these sentences, and would see a new one every second.
+            # The text does not contain the age, because the host compares texts and would see a new one every second.
             silent = f"its disks have not answered for more than validity ({validity:g} s)"
             unknown += (f"broker {self._node}: {silent}",)
         return ClusterVolumes(disks.volumes, unknown)
 
     def look(self) -> None:
         disks, looked_at = replace(self._read(), looked_at=datetime.now(UTC)), self._clock()
-        # After the time was taken: a listing that takes long must not make the numbers younger than they are.
+        # The topics are listed after ``looked_at`` is set, so that a slow listing doesn't make the sizes look younger.
         disks = self._with_topics(self._with_limits(disks))
         self.cluster_id = self.cluster_id or cluster_id(self._directories)
         self.budgets.look([place for place, _ in disks.places])
@@ -106,7 +107,7 @@ class DiskMonitor:
     def _read(self) -> DiskState:
         offline = self._broker.offline_log_dirs()
         served = [name for name in self._directories if name not in offline]
-        # Before the look: a disk that takes long to answer must not make its numbers older than they are said to be.
+        # The real read comes before the look at the sizes, so that a slow disk doesn't make the sizes older.
         if self._clock() - self._read_at >= _READ_EVERY:
             self._unreadable = unreadable(served)
             self._read_at = self._clock()
@@ -127,7 +128,7 @@ class DiskMonitor:
             self._thread.close()
 
     def _try(self) -> None:
-        # Whatever fails, the thread must go on: without it the disks would stay unknown for good.
+        # The thread must survive every failure: without the thread, the disks would stay unknown for good.
         try:
             self.look()
             self._after_look()
@@ -141,7 +142,7 @@ class DiskMonitor:
         overrides = self._settings().static.storage.overrides
         if not overrides:
             return disks
-        # An offline directory may be what an override names, or hide the volume that has this name.
+        # An override may name an offline directory, or a volume that an offline directory hides.
         known = dict.fromkeys(self._directories, "") | dict(disks.places)
         matched = match(overrides, [volume.name for volume in disks.volumes], known)
         strangers = [f"{printable(name)} is no volume or log directory" for name in matched.unmatched]
@@ -153,7 +154,7 @@ class DiskMonitor:
         return replace(disks, volumes=tuple(replace(v, soft=soft, hard=hard) for v, soft, hard in limits))
 
     def _with_topics(self, disks: DiskState) -> DiskState:
-        """With the topics of the volumes whose factor may be below 1: only there anybody asks for them."""
+        """Add the topics of each volume whose factor may be below 1; nobody needs the topics of other volumes."""
         storage, now = self._settings().static.storage, self._clock()
         before, self._listed = self._listed, {}
         for volume in disks.volumes:
@@ -168,15 +169,15 @@ class DiskMonitor:
 
 
 class NoDisks:
-    """``quotahost.api.Disks`` of a node that is no broker: none that clients fill, and no thread.
+    """Implements ``quotahost.api.Disks`` for a node that is no broker: it has no volumes and starts no thread.
 
-    A controller keeps the metadata's log alone. It is no volume of the cluster: no limit of ``static.storage.*`` is
-    about it, and nobody publishes it. Nobody writes to it, so it has no part of a budget.
+    A controller keeps only the metadata log. The disk of this log is no volume of the cluster: no limit of
+    ``static.storage.*`` applies to it, and no task publishes it. Clients don't write to it, so it counts for no budget.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        self.cluster_id = cluster_id(log_dirs(properties))  # once: the storage is formatted before the node starts
-        self.budgets = BudgetSizes(lambda _replicas: [])  # no thread of this node looks for any
+        self.cluster_id = cluster_id(log_dirs(properties))  # read once: the storage is formatted before the node starts
+        self.budgets = BudgetSizes(lambda _replicas: [])  # no thread of this node looks for budgets
 
     def latest(self) -> tuple[float, DiskState | None]:
         return 0.0, DiskState(())

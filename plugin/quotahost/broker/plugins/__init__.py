@@ -1,1 +1,1 @@
-"""The plugins that come with quotahost, registered by entry points as anybody's are, by whose names they are used."""
+"""The plugins that come with quotahost; entry points register them by name, like all other plugins."""

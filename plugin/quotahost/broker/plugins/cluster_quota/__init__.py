@@ -1,1 +1,1 @@
-"""Cluster-wide quotas in a broker: ``quotas`` follows them, ``usage`` publishes their use, ``shares`` gives rates."""
+"""Cluster-wide quotas in a broker: ``quotas`` reads them, ``usage`` publishes their use, ``shares`` gives the rates."""

@@ -1,9 +1,9 @@
-"""The cluster-wide quotas as this broker has read them, and which counts for a client; old properties refused.
+"""``ClusterQuotas`` reads the cluster-wide quotas from their topic and finds the quota of each client.
 
 The supplier ``cluster-quota`` and the task ``publish-usage`` each follow ``__quotahost_quotas`` by a
-:class:`ClusterQuotas`. At the start it reads the whole topic; until that is done no client has a cluster-wide quota.
-Then each record changes one entity's quota; where one is refused (``quotahost.records.quotas``), what the entity had
-stays. When the topic is read again, what it no longer has is gone once its end is reached.
+:class:`ClusterQuotas`. At the start it reads the whole topic; until it reaches the end, no client has a cluster-wide
+quota. Then each record changes the quota of one entity. If a record is refused (``quotahost.records.quotas``), the
+entity keeps its last quota. If the topic is read again, the quotas that it no longer has are dropped at its end.
 """
 
 import math
@@ -21,7 +21,7 @@ from quotahost.records.quotas import DEFAULT, Entity, LatestQuotas
 from quotahost.settings.sections import Section
 
 _SILENCE: Final = 3600.0  # seconds without a change after which the topic is read again
-#: For changes of more entities, asking again for all clients costs less than for those of each.
+#: If more entities change, asking again for all clients costs less than asking for the clients of each entity.
 _MOST_APART: Final = 100
 _REMEDY: Final = (
     "cluster-wide quotas are records of __quotahost_quotas; take them over by `quotahost quotas import-properties FILE "
@@ -31,27 +31,27 @@ _REMOVED: Final = ("default", "users", "client-ids", "clients")
 
 
 class ClusterQuotaSettings(Section):
-    """It has nothing to set."""
+    """The supplier has no properties."""
 
-    #: What earlier versions had (quotahost.settings.sections).
+    #: Properties of earlier versions, which are refused with this remedy (quotahost.settings.sections).
     removed: ClassVar = {f"{kind}.{name}": _REMEDY for kind in ("produce", "fetch") for name in _REMOVED}
 
 
 class ClusterQuotas:
-    """Follows the topic, and finds a client's quota: that of user and client-id, else of the user, the client-id, all.
+    """Follows the topic, and finds a client's quota: for user and client-id, else for user, client-id, or the default.
 
-    Each client has a quota of its own, wherever its rate was found. Any thread may ask.
+    Clients never share a quota, even if they get their rates from the same entity. Any thread may ask.
     """
 
     def __init__(self, context: Context[object], absent: Callable[[], None] = lambda: None) -> None:
-        """Begin to follow the topic; ``absent`` is called on the follower's thread whenever there is none, until it was
-        read: one that was deleted would be made anew without the quotas, which hold until somebody applies them.
+        """Start to follow the topic. If it doesn't exist and was never read, the follower calls ``absent``. If it was
+        read and then deleted, ``absent`` would create it empty; the quotas stay until an operator applies them again.
         """
         self._context = context
         self._latest = LatestQuotas()
         self._began, self._was_read = time.monotonic(), False
         self._unread = LoggedOnce(context.log)
-        self._lock = threading.Lock()  # guards what follows
+        self._lock = threading.Lock()  # guards the next two attributes
         self._changed: set[Entity] = set()
         self._named = NamedClientIds()
         self._topic = context.settings.quotas_topic
@@ -67,26 +67,26 @@ class ClusterQuotas:
     def rate(self, user: str, client_id: str | None, quota_type: QuotaType) -> float | None:
         """The client's bytes/s in the whole cluster; infinity is unlimited, None is no quota.
 
-        Without a client-id it is the rate of the user's clients that no other quota is for.
+        If ``client_id`` is None, the result is the rate of the user's clients that have no quota for their client-id.
         """
         quotas = self._latest.by_name
         for name in ((user, client_id), (user, None), (None, client_id), DEFAULT):
-            # A plain tuple finds an Entity: both are hashed alike.
+            # A plain tuple finds an Entity, because both have the same hash.
             quota = quotas.get(name)  # type: ignore[arg-type]
             if quota is not None and (rate := quota.rate(quota_type)) is not None:
                 return rate
         return None
 
     def distinct_client_ids(self, principal: str) -> frozenset[str] | None:
-        """The client-ids of a principal that have a quota; None if all may have one, each a share of its own."""
-        # An unlimited client has no shares: all are alike.
+        """The client-ids of a principal with a quota; None if each client-id may have one, and so its own share."""
+        # Unlimited clients have no shares, so their client-ids don't differ.
         if {self.rate(principal, None, kind) for kind in (QuotaType.PRODUCE, QuotaType.FETCH)} - {None, math.inf}:
             return None
         with self._lock:
             return self._named.of(principal)
 
     def take_changed(self) -> set[Entity]:
-        """The entities whose quotas have changed since the last call; the default stands for very many."""
+        """The entities whose quotas have changed since the last call, or only the default if they are too many."""
         with self._lock:
             changed, self._changed = self._changed, set()
         return {DEFAULT} if len(changed) > _MOST_APART else changed
@@ -116,7 +116,7 @@ class ClusterQuotas:
     def _note(self, entities: Iterable[Entity]) -> None:
         with self._lock:
             for entity in entities:
-                if len(self._changed) <= _MOST_APART:  # more stand for all; publish-usage takes none
+                if len(self._changed) <= _MOST_APART:  # more mean all; publish-usage never takes the changes
                     self._changed.add(entity)
                 if entity.client_id is not None:
                     self._named.note(entity.user, entity.client_id, entity in self._latest.by_name)

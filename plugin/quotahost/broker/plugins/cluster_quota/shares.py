@@ -1,11 +1,10 @@
-"""The supplier ``cluster-quota``: the part of one quota in the whole cluster that a client gets on this broker (the
-next supplier decides for who has none), an equal one without fresh shares, and in which steps it moves.
+"""The supplier ``cluster-quota`` gives each client this broker's part of the client's cluster-wide quota.
 
 KIP-13 has no cluster-wide quotas because brokers don't know each other's usage. Here the task ``publish-usage`` of
-every broker publishes what its clients use of them, and the pipeline divides each quota by demand and publishes every
-broker's shares. Twice a second a thread works out which rate each client is given of its quota, in steps that mute
-nobody for long, and announces those that changed; the host then asks the supplier again. Without fresh shares each
-broker gives an equal part, so the sum never exceeds the quota.
+every broker publishes how much its clients use. The pipeline divides each quota by demand, and publishes each broker's
+shares. Twice a second a thread of this supplier computes each client's rate, which moves to the share in steps that
+mute no client for long. The thread announces the changed rates, and the host asks the supplier again. If there are no
+fresh shares, each broker gives an equal part, so the sum of the parts never exceeds the quota.
 """
 
 import logging
@@ -34,16 +33,16 @@ from quotahost.throttling import quota_window
 
 # ---- the rate that each client is given ----
 
-# Each new rate makes Kafka go through all its sensors, so small changes are not worth handing on.
-_CHANGE: Final = 0.1  # of a client's rate: a change of so much is handed on at once
-_SLIGHT: Final = 0.01  # of a client's rate: a change of so much is handed on once the rate is _SETTLED
+# Each new rate makes Kafka scan all its sensors, so the supplier does not announce small changes.
+_CHANGE: Final = 0.1  # of a client's rate: such a change is announced immediately
+_SLIGHT: Final = 0.01  # of a client's rate: such a change is announced if the rate is older than _SETTLED
 _SETTLED: Final = 10.0  # seconds
-_BEGINS: Final = 3.0  # seconds until the shares consider a client that begins to use this broker
+_BEGINS: Final = 3.0  # seconds until the shares consider a client that starts to use this broker
 
 
 @dataclass(slots=True)
 class _Given:
-    """A client's rate in bytes/s, since when it has it (monotonic seconds), and whether by a fresh share."""
+    """A client's rate in bytes/s, its start in monotonic seconds, and whether it comes from a fresh share."""
 
     rate: float
     since: float
@@ -51,30 +50,30 @@ class _Given:
 
 
 class GivenRates:
-    """Keeps the newest record (``quotahost.kafka.latest_record``) and the rate that each client is given of it.
+    """Keeps the latest record (``quotahost.kafka.latest_record``) and the rate that each client gets on this broker.
 
-    Without a fresh share a client has an equal part: its quota over the number of registered brokers. It also has at
-    least that while it is silent on this broker and for a moment after it began: its share of a quota that is used
-    elsewhere is a small reserve, and Kafka would mute it for minutes for its first burst.
+    A client without a fresh share gets an equal part: its quota divided by the number of registered brokers. A client
+    gets at least the equal part while it is silent on this broker, and for ``_BEGINS`` after it starts. If the client
+    uses its quota elsewhere, its share here is only a small reserve, and Kafka would mute its first burst for minutes.
     """
 
     def __init__(self, window: float, clock: Clock, wall: Clock) -> None:
         self._clock, self._window = clock, window
         self._demands = Demands(window)
         self.newest: LatestRecord[Shares] = LatestRecord(clock, wall)
-        #: The clients that have a share, or are still on their way from one to their equal part.
+        #: The clients that have a share, and those whose rate still moves from a share to the equal part.
         self.shared: dict[ClientKey, _Given] = {}
         self._begun: dict[ClientKey, float] = {}
-        self.brokers = 1  # that are registered, 1 or more; the supplier sets it
+        self.brokers = 1  # the number of registered brokers, at least 1; the supplier sets it
 
     def rate(self, key: ClientKey, quota: float) -> float:
-        """Bytes/s that a client with this cluster-wide quota is given on this broker now."""
+        """Bytes/s that a client with this cluster-wide quota gets on this broker now."""
         given = self.shared.get(key)
-        # A quota that was lowered live holds at once, and not only from the next look on.
+        # A lowered quota applies immediately and not only after the next look.
         return min(given.rate, quota) if given else self._part(quota)
 
     def look(self, quotas: ClusterQuotas, used: list[ClientUse], settings: Settings) -> list[ClientKey]:
-        """Work out the rate of each client, by what it uses on this broker now; the clients whose rate has changed."""
+        """Compute each client's rate from its use on this broker now; return the clients whose rate has changed."""
         now, (newest, age) = self._clock(), self.newest.known()
         fresh = newest.clients if newest and age <= settings.validity.total_seconds() else ()
         shares = {share.key: share for share in fresh}
@@ -83,7 +82,7 @@ class GivenRates:
         self._begun = {key: self._begun.get(key, now) for key in uses.keys() - self._demands.silent}
         changed: list[ClientKey] = []
         given: dict[ClientKey, _Given] = {}
-        # Clients that have lost their share, as all do once the shares are stale, go to their equal part in steps, too.
+        # A client that loses its share moves to its equal part in steps, too. Stale shares are lost shares.
         for key in self.shared.keys() | shares.keys():
             quota = quotas.rate(*key)
             if quota is None or quota == math.inf:
@@ -95,10 +94,10 @@ class GivenRates:
             if after != before.rate and _worth_it(before, after, share is not None, now):
                 changed.append(key)
                 before = _Given(after, now, share is not None)
-            # Back at its equal part without a share, a client needs no memory: rate() works the equal part out.
+            # A client without a share that is back at its equal part is forgotten: rate() computes the equal part.
             if share is not None or before.rate != self._part(quota):
                 given[key] = before
-        # Replaced as a whole: clients whose quota is gone are forgotten.
+        # The whole dict is replaced, so clients without a quota are forgotten.
         self.shared = given
         return changed
 
@@ -106,26 +105,26 @@ class GivenRates:
         return quota / self.brokers
 
     def _wanted(self, key: ClientKey, quota: float, share: Share | None, now: float, floor: float) -> float:
-        """The rate that the client would have if nobody had to be spared a long mute."""
+        """The rate that the client would have if no step had to avoid a long mute."""
         part = self._part(quota)
         if share is None:
             return part
-        # The pipeline may not know a new quota yet. Of a tiny one that somebody invented only the part that is given of
-        # it counts: divided by it, any quota would be infinite.
+        # The pipeline may not know a new quota yet, so the share's fraction applies to the new quota. The fraction is
+        # at most 1: a forged record may state a tiny quota, and dividing by it would make the rate infinite.
         shared = share.share if share.quota == quota else quota * min(1.0, share.share / share.quota)
-        # Until the shares know of a client that begins, its share is only the reserve of each broker: a twentieth
-        # of an equal part (ADR 11).
+        # Until the pipeline knows that a client has started here, its share is only the reserve of each broker: a
+        # twentieth of an equal part (ADR 11).
         begun = self._begun.get(key)
         considered = begun is not None and now - begun >= _BEGINS
-        # An equal part below floor.bytes stays as it is: that floor on every broker could sum to more than the quota.
+        # floor.bytes raises no rate above the equal part: the floors of all brokers could exceed the quota.
         return min(quota, max(shared, min(part, floor) if considered else part))
 
     def _step(self, before: _Given, wanted: float, used: ClientUse | None, max_mute: float) -> float:
-        """The wanted rate, or on the way down to it as far as the client's measured rate allows."""
-        # Upwards no step mutes anybody, and of a client that Kafka doesn't measure there is no rate to mute it for.
+        """The wanted rate, or the next lower rate on the way down that the client's measured rate allows."""
+        # A higher rate mutes no client, and Kafka doesn't mute a client that it doesn't measure.
         if wanted >= before.rate or used is None:
             return wanted
-        # Kafka mutes for (rate - limit) / limit x window (QuotaUtils.throttleTime): at this limit for max_mute.
+        # Kafka mutes for (rate - limit) / limit x window (QuotaUtils.throttleTime). At ``lowest`` that is max_mute.
         lowest = used.rate * self._window / (self._window + max_mute)
         return max(wanted, min(before.rate, lowest))
 
@@ -139,14 +138,15 @@ def _worth_it(before: _Given, after: float, fresh: bool, now: float) -> bool:
 # ---- the supplier ----
 
 _EVERY: Final = 0.5  # seconds between looks
-_REST: Final = 9  # times the length of a look, the pause after it: a look may take a tenth of the time
-_MOST: Final = 2000  # clients to ask the broker about
+_REST: Final = 9  # the pause after a look is 9 times as long as the look, so looks take at most a tenth of the time
+_MOST: Final = 2000  # clients of which the supplier reads the usage
 
 
 class ClusterQuota:
-    """Gives each client (user and client-id) this broker's share of its quota; the next supplier has all others.
+    """Gives each client (user and client-id) this broker's share of its quota.
 
-    Nobody produces to or fetches from a node that is only a controller, so nothing is followed there.
+    The next supplier decides for clients without a cluster-wide quota. Clients don't produce to or fetch from a node
+    that is only a controller, so the supplier follows no topic there.
     """
 
     Section = ClusterQuotaSettings
@@ -155,18 +155,18 @@ class ClusterQuota:
         topic, properties = context.settings.shares_topic, context.broker.properties()
         self._context = context
         self._given = GivenRates(quota_window(properties), time.monotonic, time.time)
-        # For the brokers, which two threads count, and never during a look: the host asks all again once they have
-        # changed, and a look that ends then with another rate by the number before would not announce it.
+        # Guards the number of brokers, which two threads set. A look holds the lock, too: when the number changes, the
+        # host asks again for all clients, and a look with the former number could change a rate unannounced after that.
         self._counting = threading.Lock()
         self._cluster = ""
         self._registered = self._alive = 0
         self._pause = _EVERY
         self._stale, self._failure = LoggedOnce(context.log), LoggedOnce(context.log, logging.ERROR)
-        self._looks: Periodic | None = None  # None where nothing is followed
+        self._looks: Periodic | None = None  # None if no topic is followed
         if Listeners(properties).controller_alone:
             return
         context.closing.callback(context.metrics.forget, "Shares", "")
-        # All other brokers' shares would come along otherwise: with a thousand of them tens of megabytes a second.
+        # The other partitions have the shares of other brokers: with 1,000 brokers tens of megabytes a second.
         own_partition = partial(partition_of, str(context.node_id))
         self._quotas = ClusterQuotas(context)
         self._follower = Follower(context, topic, self.record, self._silence, partition_of=own_partition)
@@ -184,17 +184,17 @@ class ClusterQuota:
         quota = self._quotas.rate(*key)
         if quota is None:
             return None
-        # Unlimited is an answer: the next supplier must not limit the client after all.
+        # Unlimited is an answer, too: the next supplier must not limit the client.
         if quota == math.inf:
             return UNLIMITED
         return Quota(self._given.rate(key, quota), Scope.CLIENT)
 
     def distinct_client_ids(self, principal: str) -> Collection[str] | None:
-        """The client-ids with a quota; None where each client of the principal has one, and so a share of its own."""
+        """The client-ids with a quota, or None if each client of the principal has a quota and so its own share."""
         return self._quotas.distinct_client_ids(principal) if self._looks else frozenset()
 
     def cluster_changed(self, cluster: Cluster) -> None:
-        """The brokers that are alive, which are known before the registered ones."""
+        """Count the brokers that are alive; Kafka reports them before the registered brokers are known."""
         self._cluster, self._alive = cluster.cluster_id, len(cluster.brokers)
         self._count_brokers()
 
@@ -208,7 +208,7 @@ class ClusterQuota:
         if key != str(self._context.node_id).encode():
             return
         shares = None if value is None else decode(key, value)
-        # The key is a broker's id alone, and other clusters have the same ids. Either cluster's id may be unknown yet.
+        # The key is only a broker's id, and other clusters use the same ids. Either cluster's id may still be unknown.
         if shares and shares.cluster and self._cluster and shares.cluster != self._cluster:
             raise Refused("cluster", f"it is of the cluster {shares.cluster}")
         if shares is None:
@@ -224,7 +224,7 @@ class ClusterQuota:
 
     def _count_brokers(self) -> None:
         with self._counting:
-            # The larger number gives the smaller parts, so that together they don't exceed the quota.
+            # The larger number gives smaller parts, so the sum of the parts doesn't exceed the quota.
             before, self._given.brokers = self._given.brokers, max(1, self._registered, self._alive)
             changed = self._given.brokers != before
         if changed:
@@ -237,24 +237,24 @@ class ClusterQuota:
         try:
             self.look()
             self._failure.healed()
-        # Whatever fails, the thread must go on, or no client would get another share until the broker is restarted.
+        # The thread must survive every failure: without it no share would change until the broker is restarted.
         except Exception:
             self._failure.report("working out the shares failed; what was given last stays", exc_info=True)
         self._pause = max(_EVERY, _REST * (time.monotonic() - started))
 
     def look(self) -> None:
-        """Announce the quotas that changed, work out the rate of each client, and announce those that changed."""
+        """Announce the changed quotas, compute the rate of each client, and announce the changed rates."""
         for entity in self._quotas.take_changed():
             self._context.answers_changed(principal=entity.user, client_id=entity.client_id)
         settings = self._context.settings
         validity = settings.validity.total_seconds()
-        # Where no shares are or were nothing can change.
+        # If there are no shares and no rates of former shares, no rate can change.
         needed = self._given.shared or self._given.newest.known()[1] <= validity
-        # If the broker can't answer, this raises before a smaller share could mute anybody.
+        # If the broker can't answer, usage() raises before a smaller share can mute a client.
         used = self._context.broker.usage(_MOST) if needed else []
         with self._counting:
             changed = self._given.look(self._quotas, used, settings)
-        # Announced only now: the host asks again at once, and must find the new rates.
+        # Announced after the rates are set: the host asks again immediately and must find the new rates.
         for key in changed:
             self._context.answers_changed(principal=key.principal, client_id=key.client_id)
         self._quotas.show()
@@ -266,5 +266,5 @@ class ClusterQuota:
         if age <= validity:
             if self._stale.healed():
                 self._context.log.warning("the shares are there again")
-        elif shares:  # that there are none yet is no news
+        elif shares:  # before the first shares, nothing is logged
             self._stale.report("the shares are stale: each broker gives an equal part of a quota, 1/%d", brokers)

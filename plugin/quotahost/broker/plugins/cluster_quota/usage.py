@@ -1,9 +1,10 @@
-"""The task ``publish-usage``: what clients use of cluster-wide quotas, what they would use (demand), bytes for a bill.
+"""The task ``publish-usage`` publishes the usage and the demand of the busiest clients with cluster-wide quotas.
 
-Twice a second the task asks the broker what Kafka measures for each client. Kafka measures only what a client was
-allowed to do, so :class:`Demands` estimates what each would use. The task publishes both for the busiest clients: at
-once where it changes, and all of it every 5 s, with the bytes that each moved since the record before, for a bill.
-While somebody watches, it publishes the whole broker besides, for ``quotahost top`` (``tasks.publish_looks``).
+1. Twice a second the task reads the rates that Kafka measures for each client. A measured rate is only what Kafka
+   allowed, so :class:`Demands` estimates the demand: what the client would use without a limit.
+2. The task publishes usage and demand of the busiest clients immediately after a change, and at least every 5 s, with
+   the bytes of each client since the previous record, for billing.
+3. While a ``quotahost top`` watches, the task also publishes the whole broker for it (``tasks.publish_looks``).
 """
 
 import math
@@ -23,13 +24,13 @@ from quotahost.model import ClientUse
 from quotahost.records.usage import ClientKey, Usage, Used, encode
 from quotahost.throttling import quota_window
 
-# ---- what a client would use ----
+# ---- the demand of a client ----
 
-_NEAR: Final = 0.9  # of its limit: from here on the limit is what holds the client back
-_MORE: Final = 1.25  # times its rate is the demand of a client that nothing holds back: room to grow in
+_NEAR: Final = 0.9  # of a client's limit: from this rate on, the limit holds the client back
+_MORE: Final = 1.25  # if nothing holds a client back, its demand is 1.25 x its rate, so that it has room to grow
 _SILENCE: Final = 1.0  # seconds
-#: Request threads note the beat of a clock that the watch moves every 0.2 s, so that they read no time themselves.
-_BEAT: Final = 0.25  # seconds; nobody knows more exactly when a client last asked
+#: Request threads read no clock themselves: they note a time that the watch advances every 0.2 s.
+_BEAT: Final = 0.25  # seconds; the time of a client's last request is not known more exactly
 _HELD: Final = 1.5  # seconds for which a new delay shows that the client is held back
 
 
@@ -37,29 +38,29 @@ _HELD: Final = 1.5  # seconds for which a new delay shows that the client is hel
 class _Seen:
     """A client at the last look; times in monotonic seconds."""
 
-    asked_at: float  # when it last asked
-    waits_until: float  # until when Kafka makes it wait since then
+    asked_at: float  # the time of its last request
+    waits_until: float  # the end of the wait that Kafka imposed for that request
     delay_ms: float  # the mean of its delays
-    delayed_at: float | None  # when that mean last changed, because Kafka delayed it once more; None if it never did
+    delayed_at: float | None  # when that mean last changed because Kafka delayed the client again; None if never
 
 
 class Demands:
-    """Estimates demands, and remembers each client from look to look."""
+    """Estimates the demand of each client, from this look and the previous one."""
 
     def __init__(self, window: float) -> None:
         self._window = window
         self._seen: dict[ClientKey, _Seen] = {}
-        self.silent: frozenset[ClientKey] = frozenset()  # who asked for nothing lately, as of the last look
+        self.silent: frozenset[ClientKey] = frozenset()  # the clients without recent requests, as of the last look
 
     def look(self, uses: Mapping[ClientKey, ClientUse], now: float) -> dict[ClientKey, float | None]:
-        """The demand of each client in bytes/s, None where it wants all that it can get.
+        """The demand of each client in bytes/s, or None if the client would use all that it can get.
 
-        The demand of a ``silent`` client is 0: it has asked for nothing for a second longer than Kafka made it wait.
-        Its rate doesn't show that, because Kafka's rates fall only slowly, as windows pass. ``uses`` is what Kafka
-        measures now; ``now`` in seconds, monotonic.
+        The demand of a ``silent`` client is 0: it has sent no request for a second longer than Kafka made it wait. Its
+        rate doesn't show the silence, because Kafka's rates fall slowly as windows pass. ``uses`` has what Kafka
+        measures now; ``now`` is in monotonic seconds.
         """
         self._seen = {key: self._see(self._seen.get(key), usage, now) for key, usage in uses.items()}
-        # A muted client is idle because Kafka told it to wait; as silent it would lose its share to other brokers.
+        # A muted client is idle because Kafka makes it wait. As a silent client it would lose its share to others.
         self.silent = frozenset(
             key for key, usage in uses.items() if usage.idle > _SILENCE and now > self._seen[key].waits_until + _SILENCE
         )
@@ -67,20 +68,20 @@ class Demands:
 
     def _see(self, before: _Seen | None, used: ClientUse, now: float) -> _Seen:
         asked_at = now - used.idle
-        # Of the past there is only the mean of the delays. It reaches back a minute and is too short where many small
-        # ones are among them, so it serves for the first look alone.
+        # Before the first look, only the mean delay is known. It covers a minute and is too short if it includes many
+        # small delays, so only the first look uses it.
         if before is None:
             return _Seen(asked_at, asked_at + used.delay_ms / 1000, used.delay_ms, None)
         waits_until = before.waits_until
-        # A smaller difference is the clock's coarseness and no new request.
+        # A smaller difference comes from the coarse clock and is no new request.
         if asked_at > before.asked_at + _BEAT:
-            # Kafka makes it wait for (rate - limit) / limit x window (``QuotaUtils.throttleTime``), by the limit at the
-            # time when it asked; a later limit doesn't change the wait.
+            # Kafka makes the client wait for (rate - limit) / limit x window (``QuotaUtils.throttleTime``), by the
+            # limit at the time of the request; a later limit doesn't change the wait.
             if used.limit and used.rate > used.limit:
                 waits_until = now + (used.rate / used.limit - 1) * self._window
-            else:  # it is free to ask since its last request; it does not wait until this look
+            else:  # the client did not have to wait after its last request
                 waits_until = asked_at
-        # A mean that falls to 0 shows only that Kafka has forgotten the last delay.
+        # If the mean falls to 0, Kafka has only forgotten the last delay.
         moved = used.delay_ms != before.delay_ms and used.delay_ms > 0
         return _Seen(max(asked_at, before.asked_at), waits_until, used.delay_ms, now if moved else before.delayed_at)
 
@@ -89,7 +90,7 @@ class Demands:
             return 0.0
         seen = self._seen[key]
         delayed = seen.delayed_at is not None and now - seen.delayed_at <= _HELD
-        # After its wait a client gets a moment to ask again before its measured rate counts, which is low by then.
+        # After its wait, the client has a moment to send again: its measured rate has become low during the wait.
         waits = seen.asked_at + _BEAT < seen.waits_until and now < seen.waits_until + _SILENCE
         near = used.limit is not None and used.rate >= _NEAR * used.limit
         return None if delayed or waits or near else used.rate * _MORE
@@ -101,21 +102,21 @@ def by_client(uses: Iterable[ClientUse]) -> dict[ClientKey, ClientUse]:
 
 # ---- the task ----
 
-_EVERY: Final = 5.0  # seconds after which a record is written though nothing has changed
-_CHANGE: Final = 0.1  # of a rate or demand: a change of so much is published at once
-_SLIGHT: Final = 0.001  # of the quota: no smaller change is
-MOST: Final = 100  # clients in a record, the busiest
-_ASK_FOR: Final = 10  # times MOST: some of the busiest may have no cluster-wide quota
+_EVERY: Final = 5.0  # seconds after which a record is published without a change
+_CHANGE: Final = 0.1  # of a rate or demand: such a change is published immediately
+_SLIGHT: Final = 0.001  # of the quota: a smaller change is not published immediately
+MOST: Final = 100  # the busiest clients that a record lists
+_ASK_FOR: Final = 10  # the task reads 10 x MOST clients, because busy clients may have no cluster-wide quota
 _PERIOD: Final = timedelta(milliseconds=500)
-_REST: Final = 10  # the period is at least so many times as long as a look takes
+_REST: Final = 10  # the period is at least 10 times as long as a look takes
 
 _Clients = dict[ClientKey, Used]
 
 
 class PublishUsage:
-    """A change is a rate or demand that moved by a tenth, or a client that came, went, or is held back or no more."""
+    """Publishes early if a rate or demand moves by a tenth, or if a client comes, goes, is held back, or is freed."""
 
-    #: Kafka then measures clients without a quota, too (quotahost.broker.host.new_clients).
+    #: The host has Kafka measure clients without a quota, too (quotahost.broker.host.new_clients).
     needs_usage: ClassVar = True
 
     def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
@@ -127,7 +128,7 @@ class PublishUsage:
         self._demands = Demands(quota_window(context.broker.properties()))
         self._cluster = ""
         self._looked_at: float | None = None
-        self._moved: dict[ClientKey, float] = {}  # bytes since the last record, of those who would stand in the next
+        self._moved: dict[ClientKey, float] = {}  # bytes since the last record, of clients that the next one will list
         self._quotas = ClusterQuotas(context, self._publisher.make_topics)
         self._looks = LooksPublisher(context, clock)
 
@@ -135,7 +136,7 @@ class PublishUsage:
         started = self._clock()
         clients = self._look(started)
         took = timedelta(seconds=self._clock() - started)
-        # A look reads Kafka's MBeans for each client; with very many clients it would otherwise keep a core busy.
+        # A look reads Kafka's MBeans of each client. With a fixed period, very many clients would keep a core busy.
         self.period = max(_PERIOD, _REST * took)
         self._context.metrics.gauge("Usage", "", "Clients", len(clients))
         self._quotas.show()
@@ -150,9 +151,9 @@ class PublishUsage:
         clients: _Clients = {}
         for key, usage in busiest.items():
             quota = self._quotas.rate(*key)
-            # Kafka counts no bytes of a client; they are the sum of its rate over time.
+            # Kafka counts no bytes per client, so the bytes are the sum of the rate over time.
             moved = self._moved.get(key, 0.0) + usage.rate * elapsed
-            # A silent client, whose demand is 0, stays in the records until its rate has run out and all is told.
+            # A silent client stays in the records until its rate is 0 and all its bytes are published.
             gone = key in self._demands.silent and usage.rate < 1 and moved < 1
             # The broker lists the busiest clients first, so those beyond MOST are the least busy.
             if quota is not None and quota < math.inf and not gone and len(clients) < MOST:
@@ -161,7 +162,7 @@ class PublishUsage:
         return clients
 
     def _encoded(self, clients: _Clients) -> bytes:
-        # Read here and not from context.disks: without disks to watch, no broker needs their monitor for an id.
+        # context.disks has the id, too, but would start the disk monitor only for the id.
         self._cluster = self._cluster or cluster_id(log_dirs(self._context.broker.properties()))
         usage = Usage(str(self._context.node_id), datetime.now(UTC), tuple(clients.values()), self._cluster)
         self._moved = {}
@@ -173,9 +174,9 @@ def has_changed(before: _Clients, now: _Clients) -> bool:
 
 
 def _moved(before: Used, now: Used) -> bool:
-    # A client that begins or ends to be held back changes the shares of all brokers, whatever its rate.
+    # If a limit starts or stops to hold a client back, the shares of all brokers change, whatever the rate is.
     if before.quota != now.quota or (before.demand is None) != (now.demand is None):
         return True
     pairs = ((before.rate, now.rate), (before.demand or 0.0, now.demand or 0.0))
-    # The part of the quota keeps a client that uses next to nothing from changing each time its rate wavers.
+    # _SLIGHT ignores the small changes of a client that uses almost nothing of its quota.
     return any(abs(new - old) >= max(_CHANGE * old, _SLIGHT * now.quota) for old, new in pairs)

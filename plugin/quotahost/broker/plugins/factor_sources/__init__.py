@@ -1,1 +1,1 @@
-"""The built-in factor sources: each reports how full the volumes are, or a factor (role ``QuotaFactorSource``)."""
+"""The built-in factor sources report how full the volumes are, or a factor (role ``QuotaFactorSource``)."""

@@ -1,16 +1,15 @@
-"""The budgets of storage in a factor source: which there are, how much is used, also while leaders change.
+"""``Budgets`` gives a factor source the storage budgets as volumes, also while leaders change.
 
-1. While ``budgets=on``, a follower reads the topic of the cluster-wide quotas, on a thread of its own, and keeps the
-   budgets in it (``by_name``).
-2. :meth:`Budgets.volumes`, on the host thread, tells this broker's disk monitor which topics to look for, and makes a
-   volume of each budget: its bytes, how many are used in the cluster, and its topics on this broker.
+1. While ``budgets=on``, a follower reads the topic of the cluster-wide quotas on a separate thread, and keeps the
+   budgets of the topic in ``by_name``.
+2. On the host thread, :meth:`Budgets.volumes` tells this broker's disk monitor which budgets to look for. It returns a
+   volume for each budget: its bytes, the bytes used in the cluster, and its topics on this broker. The source supplies
+   the used bytes: ``snapshots`` sums what brokers publish, and ``cluster-volumes`` takes the pipeline's sums.
+3. The policy judges these volumes like all others. Their factors apply only to clients that write to their topics.
 
-Where the bytes come from is the source's part: ``snapshots`` adds up what brokers publish, ``cluster-volumes`` takes
-the pipeline's sums. The policy judges these volumes like any other; the factor is for writers to their topics alone.
-
-When a broker leaves service, its leaders' bytes no longer count, and with the new leaders they do ten seconds after
-that (``quotahost.broker.disks.budgets``). In between no less counts than before: else each restart of a broker would
-let those on whose budget is used up.
+When a broker leaves service, the bytes of its leaders no longer count. The bytes of the new leaders count ten seconds
+later (``quotahost.broker.disks.budgets``). Meanwhile at least the former sum counts. Otherwise each restart of a broker
+would let writers continue although their budget is used up.
 """
 
 import time
@@ -26,10 +25,10 @@ from quotahost.records.budgets import LatestBudgets
 
 _NOWHERE: Final = Part(0, frozenset())
 _SILENCE: Final = 3600.0  # seconds without a record of a quota after which the topic is read again
-#: Seconds from the moment at which a broker is out of service to that at which the new leaders' bytes are read.
+#: Seconds from the end of a broker's service until this broker has read the bytes of the new leaders.
 _TAKEN_OVER: Final = 13.0
 
-#: Names of budgets with the bytes that count for them on a broker, and whether that broker is in service.
+#: The budgets of a broker by name, each with the bytes that count there, and whether that broker is in service.
 Used = tuple[Iterable[tuple[str, int]], bool]
 
 
@@ -38,13 +37,13 @@ class Budgets:
 
     def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
         self._context, self._topic, self._clock = context, context.settings.quotas_topic, clock
-        #: None before the topic is read; replaced as a whole when one has changed.
+        #: The budgets; None before the topic is read. The mapping is replaced as a whole when a budget has changed.
         self.by_name: Mapping[str, Budget] | None = None
         self._latest = LatestBudgets()
         self._follower: Follower | None = None
-        self._made: tuple[tuple[object, ...], tuple[Volume, ...]] = (), ()  # of what, and the volumes
-        self._used: dict[str, tuple[int, int]] = {}  # by budget the bytes that count, and those that no longer do
-        self._at_least: dict[str, tuple[int, float]] = {}  # of those of which more no longer counts: bytes, until when
+        self._made: tuple[tuple[object, ...], tuple[Volume, ...]] = (), ()  # the last inputs, and their volumes
+        self._used: dict[str, tuple[int, int]] = {}  # by budget: the bytes that count, and those that no longer count
+        self._at_least: dict[str, tuple[int, float]] = {}  # after a broker has left: the minimum of bytes, and its end
         context.closing.callback(self.close)
 
     def close(self) -> None:
@@ -56,7 +55,7 @@ class Budgets:
     # ---- the host thread ----
 
     def volumes(self, told: Sequence[Used] | None) -> tuple[Volume, ...] | None:
-        """Each budget as a volume, by what is used; None: that, or which there are, is not known yet."""
+        """Each budget as a volume; None if the budgets or their used bytes (``told``) are not known yet."""
         settings = self._context.settings
         if settings.budgets == "off":
             if self._follower is not None:
@@ -77,11 +76,11 @@ class Budgets:
             return None
         now = self._clock()
         held = {name: held for name, held in self._at_least.items() if now < held[1]}
-        # Adding up takes 28 ms with 100 brokers and 1,000 budgets, and mostly nothing has changed.
+        # The sums take 28 ms with 100 brokers and 1,000 budgets, so they are computed only after a change.
         if self._made[0] != (of := (budgets, parts, share, told)) or held != self._at_least:
             self._at_least = held
             used = self._taken(budgets, told, now)
-            # A record raises a budget, so nobody is turned back from their topic.
+            # A budget is raised by a record of this topic, so the fence must not turn back writers to this topic.
             topics = {name: parts.get(name, _NOWHERE).topics - {self._topic} for name in budgets}
             self._made = of, tuple(as_volume(budgets[name], used[name], topics[name], share) for name in budgets)
         return self._made[1]
@@ -103,12 +102,12 @@ class Budgets:
             self._put()
 
     def caught_up(self) -> None:
-        """From now on the budgets are those that were read."""
+        """Put the budgets that were read into force."""
         self._latest.caught_up()
         self._put()
 
     def _put(self) -> None:
-        """Also while there is no topic: those that were read before stay, as somebody may have deleted it."""
-        # The same object as long as nothing has changed: the disk monitor looks at once for other ones.
+        """Replace the budgets. If the topic doesn't exist (an operator may have deleted it), the last budgets stay."""
+        # The object stays the same if nothing has changed, because a new object makes the disk monitor look again.
         if self.by_name != self._latest.by_name:
             self.by_name = dict(self._latest.by_name)

@@ -1,18 +1,19 @@
-"""The factor source ``cluster-volumes``: the pipeline's record; ``snapshots`` stands by where none comes.
+"""The factor source ``cluster-volumes`` reads the pipeline's record; if no record arrives, ``snapshots`` stands by.
 
-With ``snapshots`` each of N brokers reads N snapshots; here the pipeline reads them and publishes one record for the
-cluster, whose size doesn't grow with N. So that the pipeline is never the only way to be safe, the source ``snapshots``
-stands by: it answers while no record comes.
+With ``snapshots``, each of N brokers reads N snapshots. With this source, the pipeline reads them and publishes one
+record, whose size doesn't grow with N. If the pipeline is down, the standby ``snapshots`` protects the disks.
 
-``ClusterState`` turns the newest record of this broker's cluster into a ``View``: the volumes that matter to this
-broker, and what is unknown. The record is the same for all brokers. This broker knows better which brokers are
-registered and fenced (``liveness`` has the rule), which disks are its own, and for how long something has been unknown.
+``ClusterState`` turns the latest record of this broker's cluster into a ``View``: the volumes that matter to this
+broker, and what is unknown. The record is the same for all brokers. This broker itself knows better which brokers are
+registered and fenced (``liveness`` has the rule), which disks it has, and how long something has been unknown.
 
-**A failover** goes like this. When no record has come for half of ``validity``, the standby is built. After
-``validity`` the standby answers; until it has read enough to answer without waiting, the last record's volumes and
-unknowns still hold, so that no full disk is forgotten in between. The next fresh record switches back at once, unless
-it is incomplete: the first record of a new pipeline may leave out brokers of which the pipeline has not read a snapshot
-yet. Then the standby goes on, and is closed after the first complete record.
+**A failover** has these steps:
+
+1. If no record has arrived for half of ``validity``, this source builds the standby.
+2. After ``validity`` the standby answers. Until it has read enough to answer without waiting, the volumes and unknowns
+   of the last record still count, so that no full disk is forgotten in between.
+3. At the next fresh and complete record this source answers again, and closes the standby. A new pipeline's first
+   record may be incomplete: it lacks the brokers whose snapshots the pipeline has not read yet.
 """
 
 import logging
@@ -39,23 +40,23 @@ from quotahost.records.cluster_volumes import ClusterRecord, decode
 from quotahost.records.codec import Refused
 from quotahost.settings.broker import Settings
 
-_NAME: Final = "snapshots"  # of the standby, in logs and metrics
-_SILENCE: Final = 30.0  # seconds without any record after which the topic is read again; one is due every few seconds
+_NAME: Final = "snapshots"  # the name of the standby in logs and metrics
+_SILENCE: Final = 30.0  # seconds without a record after which the topic is read again; one is due every few seconds
 
 
-# ---- what follows from a record for one broker ----
+# ---- from a record to the view of one broker ----
 
 
 class ClusterState:
-    """Holds which brokers are registered, since when each gap has been there, and the volumes without any gap.
+    """Keeps the registered brokers, the start of each gap in the records, and the volumes of the last complete view.
 
-    Brokers that aren't registered are ignored, and so is how many entries a truncated list of the record omits.
+    It ignores brokers that aren't registered, and the number of entries that a truncated list of the record omits.
     """
 
     def __init__(self, node: str, clock: Clock) -> None:
         self._node, self._clock = node, clock
         self._expected = ExpectedBrokers(clock)
-        self._since: dict[str, float] = {}  # when a silent broker was first missed
+        self._since: dict[str, float] = {}  # by silent broker, the time when it was first missed
         self._hidden_since: float | None = None
         self._complete: tuple[Volume, ...] = ()  # the volumes of the last complete view
 
@@ -67,14 +68,14 @@ class ClusterState:
             return View(complete=False)
         registered = self._expected.brokers
         if registered is None:
-            # Who is missing is not known yet; a volume that is known must not wait for that.
+            # The missing brokers are not known yet, but the known volumes must count without waiting for that.
             return View([v for v in record.volumes if v.broker != self._node], waiting=UNLISTED, complete=False)
         others = registered.keys() - {self._node}
-        # The brokers without a fresh snapshot that the record names; None for one that has none. It lists the volumes
-        # of a silent broker for as long as the broker is registered, but not for ever its name.
+        # The brokers that the record names as without a fresh snapshot; the value is None if there is no snapshot. The
+        # record lists a silent broker's volumes for as long as the broker is registered, but its name not for ever.
         stale = (*record.stale_brokers, *(trend.volume.broker for trend in record.silent))
         silent: dict[str, bool | None] = {**dict.fromkeys(record.missing_brokers), **dict.fromkeys(stale, False)}
-        # Who is no longer silent is forgotten, and waited for again later.
+        # A broker that is no longer silent is forgotten. If it falls silent again, it is waited for again.
         now = self._clock()
         self._since = {broker: self._since.get(broker, now) for broker in silent.keys() & registered.keys()}
         view = self._expected.view(self._heard(record, silent, others), settings, "its newest snapshot is stale")
@@ -83,13 +84,13 @@ class ClusterState:
         if view.complete:
             self._complete = tuple(view.volumes)
         else:
-            # A new pipeline has not read all snapshots yet: full disks that it lacks must not be forgotten.
+            # A new pipeline has not read all snapshots yet. The full disks that its record lacks must still count.
             listed = {(volume.broker, volume.name) for volume in view.volumes}
             view.volumes += [v for v in self._complete if (v.broker, v.name) not in listed]
         return view
 
     def _heard(self, record: ClusterRecord, silent: Mapping[str, bool | None], others: set[str]) -> Iterator[Heard]:
-        """What the record says of other brokers: it names no healthy one but for its directories."""
+        """Yield what the record says of other brokers; it names a healthy broker only for its offline directories."""
         last: dict[str, list[Volume]] = defaultdict(list)
         for trend in record.silent:
             last[trend.volume.broker].append(trend.volume)
@@ -97,14 +98,14 @@ class ClusterState:
             yield Heard(broker, silent[broker], tuple(last[broker]), since=self._since[broker])
         for lost in record.offline_dirs:
             if lost.broker in others:
-                # Not awaited: a directory is listed only because its broker has reported it as offline.
+                # There is no wait: the record lists a directory only if the broker has reported it as offline.
                 yield Heard(lost.broker, True, offline=(lost.log_dir,))
 
     def _add_hidden(self, view: View, record: ClusterRecord, silent: Container[str], settings: Settings) -> None:
-        """Add the brokers that are in service, and of which the record says nothing: it names no healthy broker.
+        """Add the number of brokers in service for which the pipeline has no snapshot.
 
-        So its size doesn't grow with the cluster, and only numbers can be compared. Brokers that aren't in service are
-        in none of them, so that none can stand for one that should report.
+        The record names no healthy broker, so that its size doesn't grow with the cluster. So only numbers can be
+        compared. They leave out brokers that aren't in service, which could hide a broker that should report.
         """
         in_service, now = self._expected.in_service_since, self._clock()
         hidden = len(in_service) - record.reporting - sum(broker in silent for broker in in_service)
@@ -122,8 +123,8 @@ class ClusterState:
 def _volumes(record: ClusterRecord, others: set[str]) -> Iterator[Volume]:
     listed = record.volumes
     whole = len({(volume.broker, volume.name) for volume in listed}) >= record.volume_count
-    # In a truncated list a volume of this broker or a stranger stays: it may have taken the place of others that
-    # are not fuller, and so it stands for them.
+    # A truncated list keeps the volumes of this broker and of unregistered brokers: such a volume may have taken the
+    # place of other brokers' volumes, which are not fuller, so it represents them.
     return (volume for volume in listed if not whole or volume.broker in others)
 
 
@@ -131,13 +132,13 @@ def _volumes(record: ClusterRecord, others: set[str]) -> Iterator[Volume]:
 
 
 class Standby:
-    """The source ``snapshots`` while it is needed: built when it is, read, and closed, which takes a second at most."""
+    """Builds, reads and closes the source ``snapshots`` as needed; closing takes at most a second."""
 
     def __init__(self, context: Context, build: Callable[[Context], Snapshots]) -> None:
         self._context, self._build = context, build
         self._of_source = context
         self._source: Snapshots | None = None
-        self.ready = False  # whether it has answered without waiting for anything since it was built
+        self.ready = False  # whether the source has answered since it was built without waiting for anything
         context.closing.callback(self.keep, False)
 
     def keep(self, needed: bool) -> None:
@@ -150,12 +151,12 @@ class Standby:
             self._of_source.closing.close()
 
     def read(self, answers: bool) -> ClusterVolumes | None:
-        """None where it isn't needed; ``answers`` if the standby answers now, and not the record."""
+        """The standby's answer, None if there is no standby; ``answers``: whether it counts instead of the record."""
         if self._source is None:
             return None
-        # The host hands a live change to its own plugins only, and the standby is none of them.
+        # The host applies a live change only to its own plugins, and the standby is not one of them.
         self._of_source.settings = self._context.settings
-        # Until it is ready the record's sums count, and two that took turns would look like a loss.
+        # Until the standby is ready, the record's sums of budgets count: alternating sums would look like a loss.
         answer = self._source.read(answers and self.ready)
         if not self.ready and not answer.waiting:
             self.ready, answer = True, self._source.read(answers)
@@ -165,8 +166,8 @@ class Standby:
 class ClusterVolumesSource:
     """Reports the volumes of the pipeline's record, and this broker's own disks as the host's monitor sees them.
 
-    It reads the whole topic at the start and then follows it. The pipeline writes one record for each cluster, with the
-    cluster's id as its key; those of other clusters are passed over.
+    The source reads the whole topic at the start and then follows it. The pipeline writes one record for each cluster,
+    with the cluster's id as the key; the source skips records of other clusters.
     """
 
     def __init__(
@@ -175,7 +176,7 @@ class ClusterVolumesSource:
         brokers: Callable[[Context, Callable[[Mapping[str, bool]], None]], RegisteredBrokers] = RegisteredBrokers,
         follower: Callable[..., Follower] = Follower,
     ) -> None:  # fmt: skip
-        """Begin to read; the last three are from Kafka, but in the simulator of the loop."""
+        """Start to read. The last three arguments use Kafka; the simulator of the loop passes its models instead."""
         self._context, self._clock, self._started = context, clock, clock()
         shown = ("FactorSource", context.name), ("FactorSource", _NAME), ("ClusterRecord", ""), ("Brokers", "")
         for type, name in shown:
@@ -193,7 +194,7 @@ class ClusterVolumesSource:
         self._follow()
 
     def _follow(self) -> None:
-        """The id may be unknown until the disks have answered."""
+        """Follow the topic once the cluster id is known; it is unknown until the disks have answered."""
         if self._follower is None and self._disks.cluster_id:
             self._follower = self._new_follower(
                 self._context, self._topic, self.record, lambda: _SILENCE, absent=self._absent.set
@@ -205,7 +206,7 @@ class ClusterVolumesSource:
         validity = settings.validity.total_seconds()
         record, age = self.newest.known()
         view = self._state.view(record, settings)
-        # The first record of a new pipeline may leave out brokers, and with them full disks that the standby knows.
+        # A new pipeline's first record may leave out brokers, and so full disks that the standby knows.
         by_standby = self._is_silent(age, validity) or (self._by_standby and not view.complete)
         if by_standby != self._by_standby:
             self._switch(by_standby)
@@ -217,20 +218,20 @@ class ClusterVolumesSource:
             return self._by_record(record, view)
         if self._standby.ready:
             return answer
-        # Until the standby knows enough, the last record holds, so that no full disk is forgotten in between.
+        # Until the standby knows enough, the last record counts, so that no full disk is forgotten in between.
         view.unknown += answer.unknown
         return self._by_record(record, view, answer.waiting)
 
     def _is_silent(self, age: float, seconds: float) -> bool:
-        """Whether no record has come for so long. While the topic is still read, the time runs from the start."""
-        # Without a record the age is infinite; a topic that was not read yet may still hold a fresh one.
+        """Whether no record has come for so long. While the topic is still read, the time counts from the start."""
+        # If there is no record, the age is infinite. A topic that was not read yet may still hold a fresh record.
         return age > seconds and (not self._unread() or self._clock() - self._started > seconds)
 
     def _unread(self) -> str:
-        """What is waited for until the topic is read, as a sentence; "" then, and where there is no topic."""
+        """A sentence about the wait for the topic; "" once the topic was read or if it doesn't exist."""
         if self._follower is None:
             return NO_CLUSTER_ID
-        # Of a topic that doesn't exist nothing can be read, so the standby needn't wait for it.
+        # A topic that doesn't exist can't be read, so the standby doesn't wait for it.
         return "" if self._absent.is_set() else self._follower.waits_for
 
     def _switch(self, by_standby: bool) -> None:
@@ -245,13 +246,13 @@ class ClusterVolumesSource:
 
     def _by_record(self, record: ClusterRecord | None, view: View, waiting: str = "") -> ClusterVolumes:
         own = self._disks.known()
-        # Asked for once more: the topic may have been read to its end since the record was looked up.
+        # _unread() is called again, because the follower may have reached the topic's end since the first call.
         without = "" if record else f"topic {self._topic} holds no record of this cluster yet"
         waiting = waiting or self._unread() or without or view.waiting or own.waiting
         others = tuple(self._as_full_as_now(volume, own.volumes) for volume in view.volumes)
-        # The standby may say the same sentence of the same disk.
+        # The standby may report the same sentence for the same disk.
         unknown = tuple(dict.fromkeys((*own.unknown, *view.unknown)))
-        # The sums of a new pipeline that has not read all snapshots yet would let those on whose budget is used up.
+        # A new pipeline that has not read all snapshots has too small sums, and would free writers of used-up budgets.
         told: list[Used] | None = None
         if record and view.complete and record.budgets is not None:
             in_service = [(name, used) for name, used, _ in record.budgets]
@@ -259,10 +260,10 @@ class ClusterVolumesSource:
         return ClusterVolumes(own.volumes + others, unknown, waiting, self._budgets.volumes(told))
 
     def _as_full_as_now(self, listed: Volume, own: Iterable[Volume]) -> Volume:
-        """A volume of this broker that the record lists for all of its kind, with what its disk holds now.
+        """Return the listed volume. If it is this broker's own, it gets the bytes that its disk holds now.
 
-        The record is older than the look at the disk, and a volume that is there twice, full and not full, would be
-        out of its PAUSE at once (``quotahost.broker.host.volume_evaluation``).
+        The record lists it in place of all volumes of its kind, and is older than the look at the disk. With the volume
+        listed twice, full and not full, its PAUSE would end immediately (``quotahost.broker.host.volume_evaluation``).
         """
         limits_of = self._context.settings.static.storage.limits_of
         for volume in own:
@@ -272,12 +273,12 @@ class ClusterVolumesSource:
         return listed
 
     def _show(self, record: ClusterRecord | None, age: float, view: View) -> None:
-        """Show who answers and the record, and if that answers, the numbers of brokers of its view."""
+        """Show which source answers, the record, and, if the record answers, the numbers of brokers in its view."""
         metrics = self._context.metrics
         for name, answers in ((self._context.name, not self._by_standby), (_NAME, self._by_standby)):
             metrics.gauge("FactorSource", name, "Answers", float(answers))
             metrics.count("FactorSource", name, "Switches", 0)
-        # After a tombstone the record's numbers say nothing any more.
+        # After a tombstone the record's numbers are no longer valid.
         if record is None or age == math.inf:
             metrics.forget("ClusterRecord", "")
         else:
@@ -295,8 +296,8 @@ class ClusterVolumesSource:
             self.newest.remove()
             return
         record, validity = decode(key, value), self._context.settings.validity.total_seconds()
-        # A pipeline that has lost its place reads all snapshots again, and meanwhile publishes how the disks once were.
-        # Judged before LatestRecord sees it: kept, it would count as fresh by its arrival.
+        # A pipeline that has lost its place reads all snapshots again, and meanwhile publishes old states of the disks.
+        # LatestRecord must not get such a record, because it would count as fresh by its arrival.
         newest = record.newest_snapshot_at if record.reporting else None
         if newest is None or (record.computed_at - newest).total_seconds() <= validity:
             self.newest.take(record, live, validity, written_ms)

@@ -1,10 +1,10 @@
-"""The factor sources without a topic: ``local`` (own disks), ``log-dirs`` (asks all brokers), ``fixed`` (for drills).
+"""The factor sources ``local`` (own disks), ``log-dirs`` (asks all brokers) and ``fixed`` (for drills) read no topic.
 
-``local`` reports this broker's own volumes, as the host's monitor sees them (``context.disks``): each broker then
-throttles by its own disks alone. ``log-dirs`` asks all brokers for their log directories as Strimzi's quota plugin does
-(DescribeLogDirs; KIP-113, and KIP-827 for the sizes), with the broker's own Admin client. Each broker asks all others
-and every answer lists all replicas, so it is for small clusters and long intervals. ``fixed`` is a factor that is a
-property, for drills: it reads no volumes and protects no disk.
+``local`` reports this broker's own volumes, as the host's monitor sees them (``context.disks``), so each broker
+throttles only by its own disks. ``log-dirs`` asks all brokers for their log directories as Strimzi's quota plugin does
+(DescribeLogDirs; KIP-113, and KIP-827 for the sizes), with the broker's own Admin client. Each broker asks all other
+brokers and every answer lists all replicas, so use ``log-dirs`` only for small clusters and long intervals. ``fixed``
+reports the factor of a property, for drills: it reads no volumes and protects no disk.
 """
 
 import math
@@ -51,10 +51,10 @@ class Fixed:
 
 
 class LogDirs:
-    """Reports every log directory as a volume of its own: the answer doesn't say which of them share a file store.
+    """Reports every log directory as a separate volume, because the answer doesn't say which ones share a file store.
 
-    A broker that doesn't answer counts with its last answer for ``validity``, and is unknown then: Kafka may not have
-    fenced it yet. Of fenced brokers ``fenced.brokers`` says what counts.
+    If a broker doesn't answer, its last answer counts for ``validity``, because Kafka may not have fenced the broker
+    yet. After that the broker is unknown. For fenced brokers the property ``fenced.brokers`` decides.
     """
 
     class Section(sections.Section):
@@ -65,9 +65,9 @@ class LogDirs:
     def __init__(self, context: Context[Section], clock: Clock = time.monotonic) -> None:
         self._context, self._clock = context, clock
         self._interval = context.section.interval.total_seconds()
-        # The poll's thread replaces it as a whole, and never by None again, so the host thread needs no lock.
+        # The poll's thread replaces the tuple as a whole and never resets it to None, so the host thread needs no lock.
         self._answer: tuple[float, ClusterVolumes] | None = None
-        self._last: dict[int, tuple[float, list[LogDir]]] = {}  # the last answer of each registered broker, and when
+        self._last: dict[int, tuple[float, list[LogDir]]] = {}  # by registered broker: time and content of its answer
         failure = "the cluster doesn't answer for its log dirs: %s"
         self._poll = ClusterPoll(context, context.name, self._ask, lambda: self._interval, failure)
 
@@ -76,14 +76,14 @@ class LogDirs:
         self._poll.wake()
 
     def read(self) -> ClusterVolumes | None:
-        """The last answer, None before the first. Once it is older than ``validity`` + ``interval`` it is unknown."""
+        """The last answer, None before the first answer; unknown when it is older than ``validity`` + ``interval``."""
         if self._answer is None:
             return None
         answered_at, volumes = self._answer
-        # An answer is an interval old before the next one is due, and interval may be longer than validity.
+        # An answer may be one interval old before the next one is due, and interval may be longer than validity.
         longest = self._context.settings.validity.total_seconds() + self._interval
         if self._clock() - answered_at > longest:
-            # The sentence names no age: the cause of the factor would be a new one every second.
+            # The sentence names no age, because the cause of the factor would then change every second.
             silent = f"the cluster has not answered for its log dirs for validity + interval ({longest:g} s)"
             return ClusterVolumes(volumes.volumes, (silent,))
         return volumes
@@ -104,7 +104,7 @@ class LogDirs:
                 counts += last
             elif told[broker]:
                 counts += told[broker]
-            else:  # a broker that is left out of the answer must not look as if it had no disks
+            else:  # a broker that is missing in the answer must not look like a broker without disks
                 unknown.append(f"broker {broker} doesn't answer for its log dirs")
             if sound := [directory for directory in told[broker] if directory.path and not directory.error]:
                 self._last[broker] = now, sound
@@ -113,7 +113,7 @@ class LogDirs:
 
 
 def _volumes(directories: list[LogDir], unknown: list[str]) -> ClusterVolumes:
-    """The directories whose sizes are known; ``unknown`` gets a sentence for each of the others."""
+    """The directories whose sizes are known; for each other directory, a sentence is added to ``unknown``."""
     volumes = []
     for directory in directories:
         broker, path = directory.broker, directory.path

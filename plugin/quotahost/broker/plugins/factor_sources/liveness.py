@@ -1,9 +1,9 @@
-"""Which brokers count for ``snapshots`` and ``cluster-volumes``: silent is unknown, a fenced one's last volumes hold.
+"""``ExpectedBrokers`` decides for ``snapshots`` and ``cluster-volumes`` which brokers count and which are unknown.
 
-Only a broker that runs can fill a disk. So a broker is unknown if it runs and is silent, and not if it is fenced
-(Kafka's term for a registered broker that is not in service): then its last known volumes count, and a disk that was
-full when its broker died stays full until the broker is back or unregistered. A broker that isn't registered never
-counts. With ``fenced.brokers=unknown`` a fenced broker is unknown like a silent one (the strict form).
+Only a broker that runs can fill a disk. If a broker runs and is silent, the broker is unknown. If a broker is fenced
+(Kafka's term for a registered broker that is not in service), its last known volumes count: a disk that was full when
+its broker died stays full until the broker is back or unregistered. A broker that isn't registered never counts. With
+``fenced.brokers=unknown``, a fenced broker is unknown like a silent broker (the strict form).
 """
 
 import math
@@ -22,26 +22,26 @@ NO_CLUSTER_ID: Final = "the cluster's id is not read from the log directories ye
 
 
 class Heard(NamedTuple):
-    """What a source has heard of one broker."""
+    """The latest information of a source about one broker."""
 
     broker: str
-    is_fresh: bool | None  # whether its newest snapshot is within ``validity``; None: there is none
-    volumes: tuple[Volume, ...] = ()  # of that snapshot
-    offline: tuple[str, ...] = ()  # the log directories that it names as offline
+    is_fresh: bool | None  # whether its latest snapshot is within ``validity``; None if there is no snapshot
+    volumes: tuple[Volume, ...] = ()  # the volumes in that snapshot
+    offline: tuple[str, ...] = ()  # the log directories that the snapshot names as offline
     since: float = -math.inf  # when a snapshot was first missed, in monotonic seconds
 
 
 @dataclass(slots=True)
 class View:
-    """The cluster without this broker's own disks; whoever is asked for one makes it anew."""
+    """The cluster without this broker's own disks; each view is a new object."""
 
     volumes: list[Volume] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)  # a sentence for each thing that is unknown
-    waiting: str = ""  # what is waited for since this broker started, "" for nothing
-    complete: bool = True  # False while a broker is missing that is still waited for, and so isn't unknown yet
-    stale: int = 0  # brokers in service whose newest snapshot is older than validity
-    missing: int = 0  # brokers in service without a snapshot
-    last_known: int = 0  # brokers whose last known volumes count
+    unknown: list[str] = field(default_factory=list)  # one sentence for each unknown broker or log directory
+    waiting: str = ""  # what the source still waits for since this broker started, "" for nothing
+    complete: bool = True  # False while the source still waits for a missing broker, which isn't unknown yet
+    stale: int = 0  # the number of brokers in service whose latest snapshot is older than validity
+    missing: int = 0  # the number of brokers in service without a snapshot
+    last_known: int = 0  # the number of brokers whose last known volumes count
 
     def show(self, metrics: Metrics) -> None:
         for attribute, number in (("Stale", self.stale), ("Missing", self.missing), ("LastKnown", self.last_known)):
@@ -49,48 +49,48 @@ class View:
 
 
 class ExpectedBrokers:
-    """Holds which brokers are registered, and since when each of them has been in service."""
+    """Keeps the registered brokers, and the time since which each of them has been in service."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         #: The registered brokers by id, and whether each is fenced; None until the cluster has listed them.
         self.brokers: Mapping[str, bool] | None = None
         self._listed_at = math.inf
-        self.in_service_since: dict[str, float] = {}  # by broker that is not fenced
-        self._fenced_at: dict[str, float] = {}  # by broker that was, when it was listed so last
+        self.in_service_since: dict[str, float] = {}  # by broker; fenced brokers are not listed
+        self._fenced_at: dict[str, float] = {}  # by broker, the last time when it was listed as fenced
 
     def register(self, brokers: Mapping[str, bool]) -> set[str]:
-        """These are the registered brokers now, and whether each is fenced; returns those that weren't before."""
+        """Take the registered brokers, and whether each is fenced; return the newly registered brokers."""
         now, before = self._clock(), self.brokers
         self._listed_at = min(self._listed_at, now)
-        # A broker that comes back into service, or joins, gets startup.grace from then on.
+        # startup.grace of a broker starts when the broker joins or comes back into service.
         self.in_service_since = {b: self.in_service_since.get(b, now) for b in brokers if not brokers[b]}
         self._fenced_at = {b: now if brokers[b] else self._fenced_at.get(b, -math.inf) for b in brokers}
-        # Last, and as a whole: other threads read it without a lock.
+        # Set last and as a whole, because other threads read it without a lock.
         self.brokers = dict(brokers)
         return brokers.keys() - (before or {}).keys()
 
     def serves(self, broker: str, told_at: float) -> bool:
-        """Whether a broker is in service, and has been since it told something; else it may lead nothing of that."""
+        """Whether a broker has been in service without a break since ``told_at``; else it may lead other partitions."""
         return broker in self.in_service_since and told_at > self._fenced_at[broker]
 
     def view(self, heard: Iterable[Heard], settings: Settings, stale: str) -> View:
-        """What follows from what was heard; ``stale`` is what to say of a broker whose newest snapshot is."""
+        """Make the view; ``stale`` is the sentence about a broker whose latest snapshot is stale."""
         view, now, grace = View(), self._clock(), settings.startup_grace.total_seconds()
         for broker, is_fresh, last, offline, since in heard:
             fenced = (self.brokers or {}).get(broker)
-            # A fenced broker that never had a snapshot can't take writes until it is in service.
+            # A fenced broker without any snapshot can't take writes until it is in service.
             if fenced and is_fresh is None:
                 continue
             name = f"broker {printable(broker)}"
             began = self.in_service_since.get(broker, now)
             if is_fresh:
                 view.volumes += last
-                # Of another one nobody knows which directories it will find when it starts again.
+                # Only a fresh snapshot counts here: a broker may find other directories when it starts again.
                 view.unknown += (f"{name}, log dir {printable(directory)}" for directory in offline)
             elif is_fresh is None:
                 view.missing += 1
-                # It may have no quotahost yet, so that nothing waits for it.
+                # ``waiting`` stays empty, because quotahost may not be installed on this broker yet.
                 if now - max(since, began) <= grace:
                     view.complete = False
                 else:
@@ -98,8 +98,8 @@ class ExpectedBrokers:
             elif (fenced and settings.fenced_brokers == "unknown") or (not fenced and now - began > grace):
                 view.stale += 1
                 view.unknown.append(f"{name}: {stale}")
-            # Of a broker that was seen to come back the last volumes are exact: it took no writes meanwhile. When this
-            # reader itself has just started, nobody knows for how long the broker has been running.
+            # If this reader saw the broker come back, its last volumes are exact: it took no writes meanwhile. If this
+            # reader has just started, it doesn't know how long the broker has been running.
             elif fenced or began > self._listed_at:
                 view.last_known += 1
                 view.volumes += last

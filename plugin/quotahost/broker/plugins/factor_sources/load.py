@@ -1,15 +1,15 @@
-"""The factor source ``load``: a broker whose threads have no time left slows who produces and fetches until they have.
+"""The factor source ``load`` slows producers and consumers while this broker's threads have too little idle time.
 
-1. Every ``plugin.load.interval`` it reads what Kafka counts of the idle time of request handlers and of network threads
-   (``Broker.load``), and takes the difference from the last time.
-2. The *pressure* is the busy share divided by the busy share that the target leaves, of whichever of the two is nearer
-   to its target: 1 at the target, above 1 beyond it.
-3. ``Law`` makes a factor of the pressure. It is for PRODUCE and FETCH of this broker alone, and never 0. It multiplies
-   the quotas, so that greedy clients are slowed in proportion to them, and who uses a small part of a quota isn't.
+1. Every ``plugin.load.interval`` the source reads Kafka's counters of the idle time of request handlers and network
+   threads (``Broker.load``), and subtracts the previous values.
+2. The source computes the *pressure*: the busy share divided by the busy share that the target leaves. The pressure is
+   1 at the target and above 1 beyond it. The larger pressure of both kinds of threads counts.
+3. ``Law`` makes a factor from the pressure. The factor applies only to PRODUCE and FETCH of this broker and is never 0.
+   It multiplies the quotas: greedy clients slow down in proportion; clients that use a small part of a quota don't.
 
-The law is x = l / p^2: x is the factor, l the limit to which the tap has led the last ones, p the mean of the pressure
-over Kafka's windows, 10 s at least. docs/adr/0029-the-load-by-the-mean-over-the-windows.md says why it is stable, and
-how it begins and ends; ``harness/loop/load.py`` plays it against Kafka's own arithmetic.
+The law is x = l / p^2: x is the factor, l is the limit to which the tap has led the last factors, and p is the mean of
+the pressure over Kafka's windows, at least over 10 s. docs/adr/0029-the-load-by-the-mean-over-the-windows.md explains
+why the law is stable, and how it starts and ends. ``harness/loop/load.py`` runs it against Kafka's own arithmetic.
 """
 
 from collections import deque
@@ -29,44 +29,45 @@ from quotahost.throttling import QuotaWindows, Tap, quota_windows
 from quotahost.units import Duration
 
 POWER: Final = 2.0
-STANDING: Final = 3  # intervals with a pressure above 1, before the law begins
-FREE: Final = 3  # intervals with a pressure below 1 at whose ends nobody is held back, before it ends
-_LOOKED_AT: Final = 50  # scopes of clients; those that are held back come first
-_NEAR: Final = 0.9  # of a limit: a client at its limit swings around it, since Kafka measures in samples
-_CALM: Final = 10.0  # seconds over which the pressure is averaged at least
-_SOME: Final = 1e-3  # a mean pressure of 0 can't be divided by
-_LACKING: Final = 120  # seconds for which Kafka may have no counters: it makes them after its callback, and stops first
+STANDING: Final = 3  # the law starts after so many intervals with a pressure above 1
+FREE: Final = 3  # the law ends after so many intervals with a pressure below 1 and no client held back at their ends
+_LOOKED_AT: Final = 50  # scopes to look at; scopes that are held back come first
+_NEAR: Final = 0.9  # of a limit: the rate of a client at its limit swings around it, because Kafka measures in samples
+_CALM: Final = 10.0  # seconds: the shortest time over which the pressure is averaged
+_SOME: Final = 1e-3  # replaces a mean pressure of 0, which can't be a divisor
+_LACKING: Final = 120  # seconds; while the broker starts or stops, the callback runs without Kafka's counters
 _MS, _NS = 1000, 1_000_000_000  # in a second
 
 
 class Law:
-    """From the pressure to the factor, one step for each interval."""
+    """Computes the factor from the pressure, one step per interval."""
 
     def __init__(self, windows: QuotaWindows, max_mute_ms: int, least: float) -> None:
-        """``least`` is the smallest factor, above 0; the others are as for the tap, which is played here, too."""
+        """``least`` is the smallest factor, above 0; the other arguments are for a tap that the law computes itself."""
         self._tap, self._windows = Tap(windows.number, windows.size * _MS, max_mute_ms), windows
         kafkas = (windows.number + 1) * windows.size
         self._window, self._least = max(kafkas, _CALM), least
-        #: What of the past has limits that the mean pressure answers to: each answers to a limit over Kafka's windows.
+        #: The mean pressure depends on the limits of this last part of the past, because each single pressure depends
+        #: on the limit over Kafka's windows.
         self._share = 1 - kafkas / self._window
-        self.factor = 1.0  # what it was last
-        #: Pressure, limit at the end, and seconds of the intervals since the overload began.
+        self.factor = 1.0  # the last factor
+        #: Pressure, limit at the end, and length in seconds of each interval since the overload started.
         self._past: deque[tuple[float, float, float]] = deque()
-        self._free = 0  # intervals in a row with a pressure below 1, at whose ends nobody was held back
+        self._free = 0  # consecutive intervals with a pressure below 1 and no client held back at their ends
 
     def configure(self, max_mute_ms: int, least: float) -> None:
-        """``max.mute``, by which the tap in the broker goes from now on, too, and the smallest factor."""
+        """Apply a new ``max.mute``, which the broker's tap uses from now on, too, and a new smallest factor."""
         self._tap.configure(self._windows.number, self._windows.size * _MS, max_mute_ms)
         self._least = least
 
     def step(
         self, pressure: float, seconds: float, now_ms: int, held: Callable[[], bool], enforced: bool = True
     ) -> float:
-        """The factor from now on, by the pressure of the last interval, its length and its end (monotonic).
+        """The new factor, from the pressure of the last interval, its length and its end (monotonic).
 
-        ``held`` tells whether the factor holds anybody back now; asked only where the overload may have ended. One that
-        is in shadow, and not ``enforced``, leaves limits whole: the pressure that stays then doesn't call for less and
-        less.
+        ``held`` returns whether the factor holds a client back now; it is called only if the overload may have ended.
+        If the factor is in shadow and so not ``enforced``, it lowers no limit. The pressure stays then, which must not
+        make the factor smaller and smaller.
         """
         self._tap.step(self.factor if enforced else 1.0, False, now_ms)
         self._free = self._free + 1 if self.factor < 1 and pressure < 1 and not held() else 0
@@ -86,7 +87,7 @@ class Law:
 
 
 class LoadSource:
-    """Answers the factor, and which threads lack time."""
+    """Answers the factor, and names the threads that lack idle time as its cause."""
 
     class Section(sections.Section):
         """The properties under ``plugin.load.``."""
@@ -115,7 +116,7 @@ class LoadSource:
     def __init__(self, context: Context[Section]) -> None:
         self._context = context
         context.closing.callback(context.metrics.forget, "Load", "")
-        self._known_ns = -1  # when all counters were known last, or else the first read
+        self._known_ns = -1  # the last time when all counters were known, else the time of the first read
         self._begin()
 
     def _begin(self) -> None:
@@ -124,10 +125,10 @@ class LoadSource:
         self._factor = Factor(1.0)
 
     def reconfigure(self, section: Section) -> None:
-        """The law goes on from the factor in force: one that began anew would let everybody go for a moment."""
+        """Keep the law and its factor in force: a new law would start at factor 1 and free all clients for a moment."""
 
     def read(self) -> Factor:
-        """The factor by the last interval that is over. Raises, and begins anew, if Kafka's counters can't be read."""
+        """The factor after the last whole interval. Restarts the law and raises if Kafka's counters can't be read."""
         self._law.configure(*self._bounds())
         try:
             load = self._context.broker.load()
@@ -148,7 +149,7 @@ class LoadSource:
     def _judge(self, before: Load, now: Load) -> Factor:
         elapsed, section, metrics = now.at_ns - before.at_ns, self._context.section, self._context.metrics
         handlers = [{"": load.handlers_idle_ns} if load.handlers_idle_ns >= 0 else {} for load in (before, now)]
-        # Threads that never waited have not begun: a broker opens its listeners at the end of its start.
+        # Network threads that were never idle have not started: a broker opens its listeners at the end of its start.
         network = [{name: idle for name, idle in before.network_idle_ns.items() if idle > 0}, now.network_idle_ns]
         pressures: list[tuple[float, str]] = []
         unknown: list[str] = []
@@ -159,7 +160,7 @@ class LoadSource:
             shares = [((is_ns[name] - was_ns[name]) / elapsed, name) for name in was_ns.keys() & is_ns.keys()]
             if shares:
                 share, name = min(shares)
-                idle = min(1.0, max(0.0, share))  # Kafka reads its clocks apart
+                idle = min(1.0, max(0.0, share))  # Kafka reads the clocks at different times
                 metrics.gauge("Load", "", attribute, idle)
                 if target:
                     whose = f"{threads} of {name}" if name else threads
@@ -181,8 +182,8 @@ class LoadSource:
         return Factor(factor, cause if factor < 1 else "")
 
     def _holds_back(self) -> bool:
-        """Whether anybody who produces or fetches is near a limit below the quota."""
-        # Not by ``bound``: that counts delays of the last minute, too.
+        """Whether a client that produces or fetches is near a limit below its quota."""
+        # ``bound`` doesn't tell that, because it includes delays of the last minute.
         return any(
             use.quota_type in self.quota_types and use.limit is not None and use.rate >= _NEAR * use.limit
             and (use.quota is None or use.limit < use.quota)

@@ -1,16 +1,16 @@
-"""The factor source ``prometheus``: asks a Prometheus server for all volumes; what doesn't fit or is old is unknown.
+"""The factor source ``prometheus`` reads the volumes of all brokers from a Prometheus server.
 
-Proposal 035 names other suppliers of volumes than Kafka's own; this is one (docs/disks.md has an example). Without
-``expected`` a broker whose exporter is gone looks like one that was taken out of the cluster: Prometheus gives no
-series for it, and nothing is unknown. If Prometheus stopped scraping without noticing, it answers with samples of up to
-five minutes ago (its ``--query.lookback-delta``).
+Proposal 035 mentions sources of volumes other than Kafka; this is one of them (docs/disks.md has an example). If
+``expected`` is not set, a broker whose exporter is down looks like a broker that was removed from the cluster:
+Prometheus returns no series for it, and nothing is unknown. If Prometheus has stopped scraping without noticing, it
+answers with samples that are up to five minutes old (its ``--query.lookback-delta``).
 
-1. Every ``interval`` a thread asks two instant queries by Prometheus' HTTP API (``/api/v1/query``, :class:`PromQL`),
-   bounded in time and size. A redirect is a failure that names the address to configure: whoever answers must be the
-   configured server, since the credentials go there. Credentials go into no message.
-2. :func:`volumes_of` pairs the series of both by broker and volume. Whatever doesn't fit together may be a full disk;
-   so it is unknown, with a sentence, and ``fallback.action`` holds for it.
-3. ``read`` answers from memory: the last volumes, which are unknown once they are too old.
+1. Every ``interval`` a thread sends two instant queries to Prometheus' HTTP API (``/api/v1/query``, :class:`PromQL`),
+   bounded in time and size. A redirect is a failure that names the address to configure, because the credentials must
+   go only to the configured server. No message contains credentials.
+2. :func:`volumes_of` pairs the series of both queries by broker and volume. Series that don't fit together may hide a
+   full disk. So this volume is unknown, a sentence says why, and ``fallback.action`` applies.
+3. ``read`` answers from memory with the last volumes; they are unknown when they are too old.
 """
 
 import base64
@@ -42,7 +42,7 @@ from quotahost.units import Duration
 
 MAX_BYTES: Final = 16 * 1024 * 1024  # of an answer
 _MAX_SENTENCES: Final = 20
-_PART: Final = 64 * 1024  # bytes of it that are read at once
+_PART: Final = 64 * 1024  # bytes of an answer per read
 _MAX_SIZE: Final = 2.0**63  # bytes of a volume; Kafka reports them as Java's long
 _BASE_URL: Final = re.compile(r"https?://(?:(?![?#])[!-~])+")
 _HEADER: Final = re.compile(r"[!-~]+")  # characters that can't break out of an HTTP header
@@ -52,7 +52,7 @@ _HEADER: Final = re.compile(r"[!-~]+")  # characters that can't break out of an 
 
 
 def _base_url(text: str) -> str:
-    # With an @ it is refused by the model, whose errors don't show the value: it may contain a password.
+    # The model refuses a URL with an @, because its errors don't show the value, which may contain a password.
     if "@" not in text and not _BASE_URL.fullmatch(text):
         raise ValueError("is no base URL; write one such as http://prometheus:9090, without ? and #")
     return text.rstrip("/")
@@ -93,7 +93,7 @@ class PrometheusSettings(sections.Section):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        """Check the properties together. Errors here show no values, so a URL that may contain a password ends here."""
+        """Check the properties together. These errors show no values, so a URL that may hold a password fails here."""
         if "@" in self.url:
             raise ValueError("url must not hold a user name, password or @; set username and password instead")
         if (self.available is None) is (self.consumed is None):
@@ -118,10 +118,10 @@ class Answer(NamedTuple):
 
 
 class PromQL:
-    """Asks one Prometheus server; it uses no proxy of the process' environment, to which credentials would go."""
+    """Queries one Prometheus server. It ignores proxies in the process' environment: they would get the credentials."""
 
     def __init__(self, section: PrometheusSettings) -> None:
-        """Nothing is asked yet. Raises ValueError if ``ca-location`` can't be read, or contains no certificate."""
+        """Send no query yet. Raises ValueError if ``ca-location`` can't be read, or contains no certificate."""
         self._server = urlsplit(section.url + "/api/v1/query")
         self._timeout = section.timeout.total_seconds()
         self._headers = {"Content-Type": "application/x-www-form-urlencoded", "Connection": "close"}
@@ -138,7 +138,7 @@ class PromQL:
         self._connect: Callable[[], HTTPConnection] = partial(HTTPConnection, host, port, timeout=timeout)
         if self._server.scheme == "https":
             try:
-                # Once for all queries: the system's certificates take long to load.
+                # All queries share the context, because loading the system's certificates takes long.
                 tls = ssl.create_default_context(cafile=section.ca_location)
             except OSError as error:
                 raise ValueError(f"ca-location can't be read: {error.strerror or type(error).__name__}") from None
@@ -147,9 +147,9 @@ class PromQL:
     def query(self, expression: str) -> Answer:
         """The answer to an instant query, evaluated at the server's present time.
 
-        Raises what :meth:`reason` says in words: its own text may have credentials, which a server may repeat.
+        Raises exceptions that :meth:`reason` puts into words; an exception's own text may repeat credentials.
         """
-        # The server is given the timeout, too, so that it doesn't go on with a query for which nobody waits.
+        # The server gets the timeout, too, so that it stops a query when this thread no longer waits for the answer.
         body = urlencode({"query": expression, "timeout": f"{self._timeout * 1000:.0f}ms"})
         answer = _answer(*self._post(body))
         return Answer(answer.series, tuple(map(self._clean, answer.warnings)))
@@ -161,16 +161,16 @@ class PromQL:
         return self._clean(str(error) if isinstance(error, QuotahostError) else f"{type(error).__name__}: {error}")
 
     def _clean(self, text: str) -> str:
-        # Secrets are hidden before the text is cut off: half a secret would not be found.
+        # redact() comes before printable() cuts the text, because redact() does not find half a secret.
         return printable(redact(text, self._secrets))
 
     def _post(self, body: str) -> tuple[int, str, bytearray]:
-        """Status, reason and content of the answer. Raises TimeoutError if it has not come as a whole in time."""
+        """Status, reason and content of the answer. Raises TimeoutError if the whole answer has not arrived in time."""
         until, content = time.monotonic() + self._timeout, bytearray()
         with closing(self._connect()) as connection:
             connection.request("POST", self._server.path, body, self._headers)
             with connection.getresponse() as answer:
-                # Bounded, because the answer may be endless and Content-Length may be absent or wrong.
+                # The loop is bounded, because the answer may be endless and Content-Length may be absent or wrong.
                 while len(content) <= MAX_BYTES and (part := answer.read1(_PART)):
                     content += part
                     if time.monotonic() > until:
@@ -186,14 +186,14 @@ class PromQL:
 def _answer(status: int, reason: str, content: bytearray) -> Answer:
     try:
         reply = json.loads(content)
-        # The API reports errors as JSON, too, with another HTTP status.
+        # The API also reports errors as JSON, with another HTTP status.
         if reply["status"] == "error":
             raise QuotahostError(f"the server says {reply['errorType']}: {reply['error']}")
         result, kind = reply["data"]["result"], reply["data"]["resultType"]
         if kind != "vector":
             raise QuotahostError(f"the query makes a {kind}; write one that makes an instant vector")
         return Answer(tuple(map(_series, result)), tuple(map(str, reply.get("warnings") or ())))
-    # Brackets that are nested by the thousand end in a RecursionError.
+    # Thousands of nested brackets raise a RecursionError.
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
         other = "the answer is not the JSON of a Prometheus server"
         raise QuotahostError(other if status == 200 else f"HTTP status {status} {reason}".rstrip()) from None
@@ -207,9 +207,9 @@ def _series(element: Any) -> tuple[Mapping[str, str], float]:
 
 
 def volumes_of(capacity: Answer, used: Answer, section: PrometheusSettings) -> ClusterVolumes:
-    """The volumes that both queries describe, by their bytes, and a sentence for each problem."""
+    """The volumes that both queries describe, with their bytes, and a sentence for each problem."""
     labels, word = (section.broker_label, section.volume_label), "available" if section.available else "consumed"
-    # A warning may mean that a part of the series is missing, and with it a full disk.
+    # After a warning some series may be missing, and with them a full disk.
     problems = [f"the server warns: {warning}" for warning in (*capacity.warnings, *used.warnings)]
     values: dict[tuple[str, str], tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
     for side, answer in enumerate((capacity, used)):
@@ -217,9 +217,9 @@ def volumes_of(capacity: Answer, used: Answer, section: PrometheusSettings) -> C
             values[named.get(labels[0], ""), named.get(labels[1], "")][side].append(value)
     volumes = []
     for place, told in values.items():
-        # Nothing says which of several series is right.
+        # If there are several series, nothing says which one is right.
         size, other = (side[0] if len(side) == 1 else math.nan for side in told)
-        # False for NaN. Consumed bytes may exceed the capacity, as file systems keep blocks for root.
+        # NaN makes this false. Consumed bytes may exceed the capacity, because file systems reserve blocks for root.
         if all(place) and 1 <= size < _MAX_SIZE and 0 <= other <= (size if section.available else _MAX_SIZE):
             volumes.append(Volume(*place, int(size), int(size) - int(other) if section.available else int(other)))
         else:
@@ -234,9 +234,9 @@ def volumes_of(capacity: Answer, used: Answer, section: PrometheusSettings) -> C
 
 
 class Prometheus:
-    """Asks every ``interval``, on a thread of its own; ``read`` answers from memory.
+    """Queries the server every ``interval`` on a separate thread; ``read`` answers from memory.
 
-    A live change of its properties builds it anew.
+    After a live change of its properties, the host builds a new source.
     """
 
     Section = PrometheusSettings
@@ -247,38 +247,38 @@ class Prometheus:
         self._context, self._section, self._clock = context, section, clock
         self._client = PromQL(section)
         self._host = urlsplit(section.url).hostname
-        self._last: tuple[float, ClusterVolumes] | None = None  # replaced as one, so it needs no lock
+        self._last: tuple[float, ClusterVolumes] | None = None  # replaced as a whole, so no lock is needed
         self._reason = "no reason yet"
         self._fault = LoggedOnce(context.log, logging.ERROR)
-        # No thread of the context: this one asks a server and never the broker, so it never calls into Java.
+        # The thread doesn't come from context.start_thread, because it never calls into Java.
         loop = Periodic("prometheus", self._ask, section.interval.total_seconds)
-        context.closing.callback(loop.close)  # one that waits for the server ends within ``timeout``
+        context.closing.callback(loop.close)  # a thread that waits for the server ends within ``timeout``
 
     def read(self) -> ClusterVolumes | None:
-        """The last volumes, None before the first answer.
+        """The last volumes, or None before the first answer.
 
-        They are unknown once they are older than ``validity``, or two intervals where those are longer.
+        The volumes are unknown when they are older than ``validity`` and older than two intervals.
         """
         last = self._last
         if last is None:
             return None
         asked_at, volumes = last
-        # An answer is an interval old before the next one is asked for.
+        # An answer is one interval old before the next query.
         longest = max(self._context.settings.validity, 2 * self._section.interval).total_seconds()
         if self._clock() - asked_at <= longest:
             return volumes
-        # The sentence names no age: the cause of the factor would be a new one every second.
+        # The sentence names no age, because the cause of the factor would then change every second.
         silent = f"prometheus {self._host} has not answered for more than {longest:g} s: {self._reason}"
         return ClusterVolumes(volumes.volumes, (silent,))
 
     def _ask(self) -> None:
         section = self._section
-        asked_at = self._clock()  # before the question, so that the answer is no younger than it seems
+        asked_at = self._clock()  # read before the query, so that the answer is not older than its age says
         try:
             capacity = self._client.query(section.capacity)
             used = self._client.query(section.available or section.consumed or "")
             volumes = volumes_of(capacity, used, section)
-        except Exception as error:  # the thread must outlive any answer
+        except Exception as error:  # the thread must survive any answer
             self._reason = self._client.reason(error)
             self._fault.report(
                 "prometheus %s gives no answer; the last holds for a while: %s", self._host, self._reason

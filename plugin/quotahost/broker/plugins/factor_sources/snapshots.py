@@ -1,8 +1,8 @@
-"""The factor source ``snapshots``: each registered broker's volumes by its newest snapshot; others' are refused.
+"""The factor source ``snapshots`` reports each registered broker's volumes from the broker's latest snapshot.
 
-Every broker publishes its volumes there (task ``publish-volumes``) and reads those of all others (proposal 035, "The
-data sink"). A ``Roster`` keeps the newest snapshot of each registered broker and refuses all others; ``liveness`` has
-the rule that makes a view of them.
+Every broker publishes its volumes (task ``publish-volumes``) and reads the volumes of all other brokers (proposal 035,
+"The data sink"). A ``Roster`` keeps the latest snapshot of each registered broker and refuses all other snapshots;
+``liveness`` has the rule that makes a view from the latest snapshots.
 """
 
 import threading
@@ -26,11 +26,11 @@ from quotahost.settings.broker import Settings
 class Roster:
     """Takes snapshots in any order. Any thread may call.
 
-    Its age runs from its arrival (``quotahost.kafka.latest_record``); a snapshot's own time only says which of two is
-    newer, with one exception. If one that has just arrived is older than the kept one by more than half of
-    ``validity``, it was not delayed for so long: its broker's clock was set back, and it replaces the kept one.
+    A snapshot's age counts from its arrival (``quotahost.kafka.latest_record``). Its own time only decides which of two
+    snapshots is newer, with one exception. If a snapshot has just arrived and is older than the kept snapshot by more
+    than half of ``validity``, no delay is that long: its broker's clock was set back, and it replaces the kept one.
 
-    Snapshots of brokers that aren't registered are refused, so what is kept grows with the cluster only.
+    The roster refuses snapshots of unregistered brokers, so its size grows only with the cluster.
     """
 
     def __init__(self, clock: Clock, wall: Clock) -> None:
@@ -43,9 +43,9 @@ class Roster:
         return broker in (self._expected.brokers or {})
 
     def take(self, snapshot: Snapshot, live: bool, validity: float, written_ms: int | None = None) -> str:
-        """Keep a registered broker's snapshot if it is the newest; ``validity`` in seconds, others as for ``OnRecord``.
+        """Keep a registered broker's snapshot if it is the latest; return "", or ``late`` if it is refused.
 
-        It returns "", or ``late`` where it is refused.
+        ``validity`` is in seconds; ``OnRecord`` explains the other arguments.
         """
         with self._lock:
             before = self._newest.get(snapshot.broker)
@@ -66,15 +66,15 @@ class Roster:
             return new
 
     def view(self, but: str, settings: Settings) -> View:
-        """The registered brokers but one; nothing is known of them until the cluster has listed its brokers."""
+        """The view of all registered brokers except one; it is empty until the cluster has listed its brokers."""
         validity = settings.validity.total_seconds()
-        # The sentence names no age: the cause of the factor would be a new one every second.
+        # The sentence names no age, because the cause of the factor would then change every second.
         stale = f"its newest snapshot is older than validity ({validity:g} s)"
         with self._lock:
             return self._expected.view(self._heard(but, validity), settings, stale)
 
     def latest(self, but: str) -> list[tuple[Snapshot, float, bool]]:
-        """Of each registered broker but one the newest snapshot, its age in seconds, and whether it serves since."""
+        """For each registered broker except one: the latest snapshot, its age in s, if the broker has served since."""
         with self._lock:
             newest, serves = self._newest.items(), self._expected.serves
             return [(kept.record, self._clock.age(kept), serves(b, kept.arrived_at)) for b, kept in newest if b != but]
@@ -89,7 +89,7 @@ class Roster:
 
     def _replaces(self, snapshot: Snapshot, before: Arrival[Snapshot], live: bool, validity: float) -> bool:
         older_by = (before.record.captured_at - snapshot.captured_at).total_seconds()
-        # Of one look that is published again, because something else has changed, the record with the greater age.
+        # If one look is published again because something else has changed, the snapshot with the greater age is newer.
         if older_by < 0 or (older_by == 0 and (snapshot.age_ms or 0) > (before.record.age_ms or 0)):
             return True
         return live and older_by > validity / 2
@@ -99,14 +99,14 @@ class Snapshots:
     """Reads the whole topic as soon as the cluster has listed its brokers, and then follows it.
 
     This broker's own volumes come from its disks and not from the topic. So they are known from the first request on,
-    whatever becomes of the topic.
+    even if the topic can't be read.
     """
 
     def __init__(
         self, context: Context, wall: Clock = time.time, clock: Clock = time.monotonic,
         budgets: Budgets | None = None,
     ) -> None:  # fmt: skip
-        """Begin to ask for the brokers. Without ``budgets`` of a source that it stands by for, it has its own."""
+        """Start to ask for the brokers. A standby gets the ``budgets`` of the source that it stands by for."""
         self._context, self._node = context, str(context.node_id)
         self._clock, self._roster = clock, Roster(clock, wall)
         self._shown = Shown(context.metrics, "Snapshot")
@@ -114,38 +114,38 @@ class Snapshots:
         self._show_at = 0.0
         self._disks = context.disks
         self._follower: Follower | None = None
-        if budgets is None:  # else the source that it stands by for goes on to show the brokers
+        if budgets is None:  # if this is a standby, the other source still shows the brokers
             context.closing.callback(context.metrics.forget, "Brokers", "")
         self._budgets = budgets or Budgets(context, clock)
         self._registered_brokers = RegisteredBrokers(context, self._register)
         self._follow()
 
     def _follow(self) -> None:
-        """Begin to read once it is known whose records to take: which brokers of which cluster."""
+        """Start to read when the registered brokers and the cluster's id are known, which decide what is refused."""
         if self._follower is None and self._registered_brokers.answered and self._disks.cluster_id:
             topic = self._context.settings.snapshots_topic
             self._follower = Follower(self._context, topic, self.record, self._silence)
 
     def _register(self, brokers: Mapping[str, bool]) -> None:
         new = self._roster.register(brokers)
-        # Its snapshot may have been read, and refused, before it was registered; a fenced broker writes no other.
+        # A snapshot that came before its broker was registered was refused, and a fenced broker publishes no other.
         if new and self._follower:
             self._follower.read_again()
 
     # ---- the follower's thread ----
 
     def _silence(self) -> float:
-        """All brokers publish every period, so a topic in which nobody does for three periods is read again."""
+        """Seconds without a record after which the topic is read again; every broker publishes once a period."""
         return 3 * self._context.settings.snapshots_period.total_seconds() + 10
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
-        # Anybody's bytes may be a key; a name that no broker has takes and removes nothing.
+        # A key may have any bytes. A name that no broker has adds and removes nothing.
         broker = (key or b"").decode(errors="replace")
         if value is None:
             self._roster.remove(broker)
             return
         reason = "stranger"
-        # Before the value is looked at: a flood of invented brokers must cost next to nothing.
+        # The key is checked before the value is decoded: a flood of invented brokers must cost almost nothing.
         if self._roster.expects(broker):
             try:
                 snapshot, reason = decode(key, value), "cluster"
@@ -153,18 +153,18 @@ class Snapshots:
                 if live:
                     raise
                 return
-            # A snapshot doesn't name its cluster while its broker doesn't know it.
+            # A snapshot names no cluster if its broker doesn't know the cluster's id yet.
             if snapshot.cluster in ("", self._disks.cluster_id):
                 validity = self._context.settings.validity.total_seconds()
                 reason = self._roster.take(snapshot, live, validity, written_ms)
-        # Whenever the topic is read again, most of what is in it is late, and what is refused was counted before.
+        # When the topic is read again, most of its snapshots are late, and refused ones have been counted before.
         if reason and live:
             self._context.metrics.count("Refused", reason, "Records")
 
     # ---- the host thread ----
 
     def read(self, answers: bool = True) -> ClusterVolumes:
-        """``answers``: not what it stands by for, whose budgets and numbers of stale and missing brokers count else."""
+        """Report the volumes. A standby whose ``answers`` is False gives no budgets and shows no numbers of brokers."""
         self._follow()
         view, own = self._roster.view(self._node, self._context.settings), self._disks.known()
         self._show(view, answers)
@@ -175,10 +175,10 @@ class Snapshots:
         )  # fmt: skip
 
     def _of_budgets(self) -> list[Used] | None:
-        """What this broker's replicas take of the budgets, and what others told last; None before that is read."""
+        """The bytes that this broker and all others take of the budgets; None before the snapshots are read."""
         if self._waits_for():
             return None
-        # What a silent broker had counts on, whatever becomes of its volumes: its replicas are still there.
+        # A silent broker's last bytes still count, even if its volumes don't, because its replicas are still there.
         others = [(snapshot.budgets or (), serves) for snapshot, _, serves in self._roster.latest(self._node)]
         own = [(name, part.used) for name, part in (self._disks.budgets.parts or {}).items()]
         return [(own, True), *others]
@@ -194,7 +194,7 @@ class Snapshots:
         if now < self._show_at:
             return
         self._show_at = now + 1
-        # All at once, so that the age of a broker that was unregistered doesn't stand still in the metrics for ever.
+        # All ages are replaced together, so that no age of an unregistered broker stays in the metrics for ever.
         self._shown.show({each.broker: {"Age": age} for each, age, _ in self._roster.latest(self._node)})
         if answers:
             view.show(self._context.metrics)

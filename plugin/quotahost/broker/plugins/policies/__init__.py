@@ -1,1 +1,1 @@
-"""The built-in policies: each makes a factor of how full a volume is (role ``QuotaPolicy``)."""
+"""The built-in policies compute a factor from how full a volume is (role ``QuotaPolicy``)."""

@@ -1,6 +1,6 @@
-"""The policy ``limits`` of proposal 035: a ramp from the soft limit to the hard one; limits that contradict are logged.
+"""The policy ``limits`` of proposal 035 lowers the factor from 1 at the soft limit to 0 at the hard limit.
 
-Limits are converted to bytes of the volume at hand first, because limits of different types can be compared only so.
+It converts limits to bytes of the volume first, because limits of different types can only be compared as bytes.
 """
 
 from quotahost.api import Context
@@ -13,8 +13,8 @@ from quotahost.model.volumes import ByteLimits, byte_limits
 class Limits:
     """A ramp from 1 at the soft limit to 0 at the hard limit.
 
-    The limits of a volume are those published with it, else this broker's own, ``static.storage.*``. Without
-    either the factor is 1. Where the hard limit is reached before the soft one, the hard one alone holds.
+    A volume's own published limits apply, else this broker's limits, ``static.storage.*``. If there are no limits, the
+    factor is 1. If the hard limit is reached before the soft limit, only the hard limit applies.
     """
 
     def __init__(self, context: Context[object]) -> None:
@@ -22,12 +22,12 @@ class Limits:
         self._contradiction = LoggedOnce(context.log)
 
     def quota_factor(self, volume: Volume) -> float:
-        """1 at or below soft, 0 at or above hard; soft 10, hard 15, consumed 12 is 0.6."""
+        """1 at or below soft, 0 at or above hard. Example: with soft 10 and hard 15, consumed 12 gives 0.6."""
         in_force = self._bounds(volume)
         return 1.0 if in_force is None else in_force.ramp(volume.consumed)
 
     def soft_limit(self, volume: Volume) -> Limit | None:
-        """The soft limit in force for the volume: the hard one where that is reached before it."""
+        """The soft limit in force for the volume, or the hard limit if that is reached first."""
         soft, hard = self._limits(volume)
         in_force = byte_limits(volume, soft, hard)
         return hard if in_force and in_force.contradict else soft
@@ -45,7 +45,7 @@ class Limits:
         return self._context.settings.static.storage.limits_of(volume)
 
     def _bounds(self, volume: Volume) -> ByteLimits | None:
-        """The limits in force for a volume, in bytes of it; of one volume it logs that they contradict each other."""
+        """The limits in force in bytes of the volume. If they contradict each other, it logs the first such volume."""
         soft, hard = self._limits(volume)
         in_force = byte_limits(volume, soft, hard)
         if soft and hard and in_force and in_force.contradict:

@@ -1,1 +1,1 @@
-"""The built-in suppliers: each answers what a client's quota is (role ``QuotaSupplier``)."""
+"""The built-in suppliers answer which quota a client has (role ``QuotaSupplier``)."""

@@ -1,9 +1,9 @@
-"""The supplier ``client-quotas``: Kafka's own user and client-id quotas: which of them counts, and who shares it.
+"""The supplier ``client-quotas`` applies Kafka's own user and client-id quotas by Kafka's own rules.
 
-The rules are those of Kafka 4.3.1's ``ClientQuotaManager.DefaultQuotaCallback`` (KIP-13, KIP-55,
-KIP-546), which steps aside when a broker has a callback of its own. They have two parts:
+The rules are the rules of Kafka 4.3.1's ``ClientQuotaManager.DefaultQuotaCallback`` (KIP-13, KIP-55,
+KIP-546), which Kafka doesn't use when a broker has another callback. The rules have two parts:
 
-1. The most specific quota set for a client chooses the metric tags, and with them who shares it:
+1. The most specific quota for a client determines the metric tags. Clients with the same tags share the quota:
 
    ===================================  ================  =========
    quota set for                        tags              scope
@@ -18,16 +18,16 @@ KIP-546), which steps aside when a broker has a callback of its own. They have t
    8. default client-id                 ("", client)      CLIENT_ID
    ===================================  ================  =========
 
-2. The limit is then looked up by the tags (``findQuota``), where an empty tag stands for "no
-   user" or "no client-id". For names that are not empty this finds the same quota again. A client
-   without a client-id (or a user name) can end elsewhere: with a quota for (user, default
-   client-id) alone its tags are (user, ""), to which no quota belongs, and Kafka does not limit it.
+2. Kafka then looks up the limit by the tags (``findQuota``). An empty tag stands for "no user" or "no
+   client-id". For names that are not empty, Kafka finds the same quota again. For a client without a
+   client-id (or a user name), Kafka may find another one: if the only quota is for (user, default
+   client-id), the client's tags are (user, ""), no quota matches them, and Kafka does not limit the client.
 
-Kafka takes a shorter way where the quotas of a type are all of one kind (``quotaTypesEnabled``: only
-levels 7-8, only 3 and 6, or only 1, 2, 4 and 5) and gives all clients the tags of that kind. That
-differs from the above only for clients that no quota matches, and Kafka limits those neither way.
+If all quotas of a type are of one kind (``quotaTypesEnabled``: only levels 7-8, only 3 and 6, or only 1, 2,
+4 and 5), Kafka takes a shorter way and gives all clients the tags of that kind. The result differs from the
+rules above only for clients that no quota matches, and Kafka limits these clients in neither case.
 
-The host hands in each client quota as Java reads it from Kafka's metadata; the answers go into the quota table.
+The host calls ``client_quota_changed`` with each client quota that Java reads from Kafka's metadata.
 """
 
 import math
@@ -40,20 +40,20 @@ from quotahost.model import DEFAULT, QUOTA_TYPES, Client, ClientQuotaChange, Def
 _Name: TypeAlias = str | Default | None  # a name, Kafka's <default>, or not part of the entity
 _Quotas: TypeAlias = dict[tuple[_Name, _Name], Quota]  # by (user, client-id)
 
-# Each user with quotas of its own has a set of its own: with 100,000 names in each, 1,000 users took gigabytes.
+# Each user with own quotas has a separate set of client-ids. 1,000 users with 100,000 names each took gigabytes.
 _MOST_DISTINCT: Final = 1000  # names in such a set
 _MOST_KNOWN: Final = 1000  # sets that are kept
 
 
 class NamedClientIds:
-    """Which client-ids quotas name, by user; None stands for any."""
+    """The client-ids that quotas name, by user; the user None stands for any user."""
 
     def __init__(self) -> None:
         self.by_user: dict[str | None, set[str]] = {}
         self._joined = lru_cache(_MOST_KNOWN)(self._join)
 
     def note(self, user: str | None, client_id: str, named: bool) -> None:
-        """From now on a quota names it, or none does."""
+        """Add the client-id if a quota names it now, or remove the client-id."""
         ids = self.by_user.setdefault(user, set())
         (ids.add if named else ids.discard)(client_id)
         if not ids:
@@ -61,7 +61,7 @@ class NamedClientIds:
         self._joined.cache_clear()
 
     def of(self, user: str) -> frozenset[str] | None:
-        """Those named for this user or any; None, for all client-ids, where a user's own are among too many."""
+        """The client-ids named for this user or any user; None (all) if the user has own ones and they are too many."""
         return self._joined(user if user in self.by_user else None)
 
     def _join(self, user: str | None) -> frozenset[str] | None:
@@ -70,32 +70,32 @@ class NamedClientIds:
 
 
 class ClientQuotas:
-    """Applies Kafka's client quotas by the rules above; the four types are apart, as each has a manager in Kafka."""
+    """Applies Kafka's client quotas by the rules above, separately for each type, as Kafka has a manager for each."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._quotas: dict[QuotaType, _Quotas] = {quota_type: {} for quota_type in QUOTA_TYPES}
         self._named = NamedClientIds()
-        self._named.note(None, "", True)  # Kafka treats it apart
+        self._named.note(None, "", True)  # Kafka treats the empty client-id in a different way (rule 2)
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
-        """The client's quota, unlimited or not; None (the next supplier is asked) if no client quota matches it."""
+        """The client's quota, which may be unlimited; None (the next supplier is asked) if no quota matches."""
         quotas = self._quotas[quota_type]
         if not quotas:
             return None
         matched = _most_specific(quotas, client)
-        # With both names the tags find the same quota again, so only the rare client without one is looked up twice.
+        # A client with both names gets the same quota by its tags, so only a client without one is looked up twice.
         if matched is None or (client.principal and client.client_id):
             return matched
         return _by_tags(quotas, client, matched)
 
     def distinct_client_ids(self, principal: str) -> frozenset[str] | None:
-        """A default client-id quota gives each other client-id its own tags, but all of them the same quota."""
-        # Where there are none at all, request threads needn't look at client-ids.
+        """The named client-ids. A default client-id quota gives all other client-ids own tags, but the same quota."""
+        # If there are no quotas at all, request threads don't need to look at client-ids.
         return self._named.of(principal) if any(self._quotas.values()) else frozenset()
 
     def client_quota_changed(self, change: ClientQuotaChange) -> None:
-        """Set or remove one client quota, and announce it for the clients that it may concern."""
+        """Set or remove one client quota, and announce the change for the clients that may be affected."""
         quotas = self._quotas[change.quota_type]
         user, client_id = change.entity.user, change.entity.client_id
         scope = Scope.CLIENT_ID if user is None else Scope.USER if client_id is None else Scope.CLIENT
@@ -103,7 +103,7 @@ class ClientQuotas:
         before = quotas.pop((user, client_id), None)
         if new is not None:
             quotas[user, client_id] = new
-        # For a change without effect the host needn't ask again about every client that it may concern.
+        # If the change has no effect, the host doesn't need to ask again for all clients that may be affected.
         if new == before:
             return
         principal, name = _narrow(user), _narrow(client_id)
@@ -114,10 +114,10 @@ class ClientQuotas:
         self._context.answers_changed(principal=principal, client_id=name)
 
     def _rate(self, change: ClientQuotaChange, rate: float) -> float | None:
-        """The rate, or None (unlimited) for one by which Kafka up to 4.3 doesn't throttle.
+        """The rate, or None (unlimited) if Kafka up to 4.3 doesn't throttle by such a rate.
 
-        The controller refuses 0 and less, but lets NaN pass for each type, and infinity for
-        REQUEST and CONTROLLER_MUTATION (``ClientQuotaControlManager.validateQuotaKeyValue``).
+        The controller refuses 0 and less. It accepts NaN for each type, and infinity for REQUEST and
+        CONTROLLER_MUTATION (``ClientQuotaControlManager.validateQuotaKeyValue``).
         """
         if math.isfinite(rate) and rate > 0:
             return rate
@@ -127,7 +127,7 @@ class ClientQuotas:
 
 
 def _most_specific(quotas: _Quotas, client: Client) -> Quota | None:
-    # A Quota is always true, an unlimited one as well, so `or` passes over levels that are not set and nothing else.
+    # A Quota is always true, even an unlimited one, so `or` skips only the levels that are not set.
     user, client_id, get = client.principal, client.client_id, quotas.get
     return (
         get((user, client_id))
@@ -149,10 +149,10 @@ def _by_tags(quotas: _Quotas, client: Client, matched: Quota) -> Quota | None:
         return quotas.get((user, None)) or quotas.get((DEFAULT, None)) or Quota(None, Scope.USER)
     if client_id:
         return quotas.get((None, client_id)) or quotas.get((None, DEFAULT)) or Quota(None, Scope.CLIENT_ID)
-    # Tags ("", "") have no limit. Levels 7 and 8 are only ever looked up, so there they don't match.
+    # The tags ("", "") have no limit. Kafka finds levels 7 and 8 only by the tags, so there no quota matches.
     return None if matched.scope == Scope.CLIENT_ID else Quota(None, Scope.USER)
 
 
 def _narrow(name: _Name) -> str | None:
-    """The only name that is concerned; None for a default or no name, which may concern every client."""
+    """The only affected name, or None for a default or no name, which may affect every client."""
     return name if isinstance(name, str) else None

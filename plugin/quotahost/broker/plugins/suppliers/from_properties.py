@@ -1,9 +1,9 @@
-"""The suppliers whose rates are broker properties: ``static``, ``overrides`` and ``controller-mutation``.
+"""The suppliers ``static``, ``overrides`` and ``controller-mutation`` take their rates from broker properties.
 
-Kafka measures partition mutations on the controller, by a token bucket (``quotahost.throttling.TokenBucket``) whose
-burst is the rate x ``controller.quota.window.num`` x ``controller.quota.window.size.seconds``; a supplier chooses the
-rate alone. A client for whom one of them has no rate is left to the next supplier of the property ``supplier``. In
-``Rates`` and defaults None is "unlimited", which is an answer.
+If a supplier has no rate for a client, the next supplier of the property ``supplier`` decides. In ``Rates`` and
+defaults, None means "unlimited", which is an answer. Kafka measures partition mutations on the controller by a token
+bucket (``quotahost.throttling.TokenBucket``). Its burst is the rate x ``controller.quota.window.num`` x
+``controller.quota.window.size.seconds``; a supplier chooses only the rate.
 """
 
 from collections.abc import Collection
@@ -17,29 +17,29 @@ from quotahost.settings import sections
 from quotahost.settings.types import SCOPES, Rates, Sharing
 from quotahost.units import BytesLimit, MutationsLimit
 
-_NONE: Final[frozenset[str]] = frozenset()  # of client-ids
+_NONE: Final[frozenset[str]] = frozenset()  # no client-ids
 
 
 class Static:
-    """Gives every client the rates of the properties ``static.*``; ``static.scope`` names who shares one."""
+    """Gives every client the rates of the properties ``static.*``; ``static.scope`` says which clients share a rate."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
-        """The quota of the type, or None (the next supplier is asked) where no rate is set."""
+        """The quota of the type, or None (the next supplier is asked) if no rate is set."""
         return self._context.settings.static.quotas.get(quota_type)
 
     def distinct_client_ids(self, principal: str) -> frozenset[str]:
-        """None of them: all have the same rates."""
+        """No client-ids, because all client-ids have the same rates."""
         return _NONE
 
 
 class Overrides:
-    """Gives each client-id, on each broker, a rate of its own: its override, or else the default (KIP-13).
+    """Gives each client-id a separate rate on each broker: its override, or else the default (KIP-13).
 
-    Clients without a client-id share one quota, the default. REQUEST and CONTROLLER_MUTATION, and client-ids
-    without an override where no default is set, are left to the next supplier.
+    Clients without a client-id share one quota, the default. The next supplier decides for REQUEST and
+    CONTROLLER_MUTATION, and for client-ids without an override if no default is set.
     """
 
     class Section(sections.Section):
@@ -62,12 +62,12 @@ class Overrides:
         self.reconfigure(context.section)
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
-        # KIP-13 knows produce and fetch only. A Quota is always true, an unlimited one as well.
+        # KIP-13 has only produce and fetch quotas. A Quota is always true, even an unlimited one.
         overrides, default = self._rates.get(quota_type, ({}, None))
         return overrides.get(client.client_id) or default
 
     def distinct_client_ids(self, principal: str) -> Collection[str]:
-        """The client-ids with an override; for each other one the default, if there is one, is the same."""
+        """The client-ids with an override; all other client-ids get the same answer."""
         return self._distinct
 
     def reconfigure(self, settings: Section) -> None:
@@ -81,7 +81,7 @@ class Overrides:
 
 
 class ControllerMutation:
-    """The rate of the user, else of the client-id, else the default, in partitions created or deleted a second."""
+    """Gives the rate of the user, else of the client-id, else the default, in created or deleted partitions/s."""
 
     class Section(sections.Section):
         """The properties under ``plugin.controller-mutation.``; rates in partition mutations/s."""
@@ -100,7 +100,7 @@ class ControllerMutation:
         return self._users.get(client.principal) or self._client_ids.get(client.client_id) or self._default
 
     def distinct_client_ids(self, principal: str) -> Collection[str]:
-        """The client-ids with a rate, which those of a user with a rate never get."""
+        """The client-ids with a rate; no client-ids for a user with a rate, because the user's rate comes first."""
         return _NONE if principal in self._users else self._distinct
 
     def reconfigure(self, settings: Section) -> None:
@@ -115,5 +115,5 @@ def _quotas(rates: Rates, scope: Scope) -> dict[str, Quota]:
 
 
 def _default(settings: sections.Section, name: str, scope: Scope) -> Quota | None:
-    """The quota of a property that may be "unlimited", which is None there like one that is not set."""
+    """The quota of a property, or None if the property is not set; "unlimited" is a quota whose rate is None."""
     return Quota(getattr(settings, name), scope) if name in settings.model_fields_set else None

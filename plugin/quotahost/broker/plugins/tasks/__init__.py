@@ -1,1 +1,1 @@
-"""The built-in tasks (role ``DataSourceTask``). Of ``publish-usage`` only what ``top`` shows; see ``cluster_quota``."""
+"""The built-in tasks (role ``DataSourceTask``), except ``publish-usage``, most of which is in ``cluster_quota``."""

@@ -1,8 +1,8 @@
-"""The task ``cordon``: no new replicas on a volume above its soft limit, until ``plugin.cordon.hold`` after that.
+"""The task ``cordon`` keeps new replicas away from a volume above its soft limit.
 
-It adds the volume's log directories to ``cordoned.log.dirs`` (KIP-1066, Kafka 4.3), a dynamic property of this broker.
-What it has added stands in a second one, ``plugin.cordon.added``, which Kafka changes and keeps together with the
-first: so a restart forgets nothing, and only what this task has added is ever taken away.
+The task adds the volume's log directories to ``cordoned.log.dirs`` (KIP-1066, Kafka 4.3), a dynamic property of this
+broker. It lists the added directories in a second property, ``plugin.cordon.added``. Kafka changes and stores both
+properties together. So the task remembers its directories after a restart, and it removes only directories of its own.
 """
 
 import math
@@ -27,9 +27,9 @@ CORDONED: Final = "cordoned.log.dirs"
 ADDED: Final = PREFIX + "plugin.cordon.added"
 _ALL: Final = "*"
 _DELETE: Final = "kafka-configs.sh --alter --entity-type brokers --entity-default --delete-config"
-_REST: Final = 10.0  # seconds between two questions for what is cordoned
-#: Seconds after the first answer until anything is changed. A broker that answers has read its stored properties, but
-#: ours among them reach this task a moment later.
+_REST: Final = 10.0  # seconds between two reads of the cordoned directories
+#: Seconds after the first answer before the task changes anything. A broker that answers has read its stored
+#: properties, but quotahost's properties reach this task a moment later.
 _SETTLED: Final = 5.0
 
 Directories = Annotated[
@@ -40,14 +40,14 @@ Directories = Annotated[
 
 
 class Cordon:
-    """Cordons at once, and lets go when a volume has been at or below its soft limit for ``plugin.cordon.hold``.
+    """Cordons immediately, and frees a volume that has been at or below its soft limit for ``plugin.cordon.hold``.
 
-    A directory that an operator takes out of ``cordoned.log.dirs`` meanwhile stays out until its volume was below the
-    limit; one that an operator put there stays in. Where ``cordoned.log.dirs`` stands in ``server.properties``, or for
-    all brokers, nothing is changed, since a value for this broker alone would hide it.
+    If an operator removes a directory from ``cordoned.log.dirs`` meanwhile, the task does not add it again before its
+    volume was below the limit. The task does not remove a directory that an operator has added. It changes nothing if
+    ``cordoned.log.dirs`` is set in ``server.properties`` or for all brokers: a value for this broker would hide that.
 
-    Nothing is freed when the task is closed, since a broker that restarts must not take new replicas meanwhile. Who
-    wants to do without the task sets ``plugin.cordon.let-go`` first.
+    The task frees nothing when it is closed, because a broker that restarts must not take new replicas meanwhile. To
+    stop using the task, an operator first sets ``plugin.cordon.let-go``.
     """
 
     class Section(sections.Section):
@@ -67,7 +67,7 @@ class Cordon:
             description="What the task itself has cordoned; it writes this for its own broker. Not to be set.",
         )
 
-    period = timedelta(seconds=1)  # not volumes.period, which may be long when it is shortened live
+    period = timedelta(seconds=1)  # not volumes.period: a live change from a long to a short one would apply late
 
     def __init__(self, context: Context[Section], clock: Clock = time.monotonic) -> None:
         self._context, self._clock = context, clock
@@ -76,7 +76,7 @@ class Cordon:
         self._full_at: dict[str, float] = {}  # when each directory's volume was last seen above its soft limit
         self._tell = LoggedOnce(context.log)
         self._started = self._ask_at = clock()
-        self._settled_at = math.inf  # known once there is a first answer
+        self._settled_at = math.inf  # set after the first answer
         context.closing.callback(context.metrics.forget, "Cordon", "")
 
     def reconfigure(self, section: Section) -> None:
@@ -94,7 +94,7 @@ class Cordon:
         self._context.metrics.gauge("Cordon", "", "LogDirs", float(len(self._section.added)))
 
     def _wanted(self) -> tuple[set[str], set[str]]:
-        """The log directories to cordon and to free by what the disks show; none where they show nothing."""
+        """The log directories to cordon and to free; none if there is no fresh look at the disks."""
         settings, added, now = self._context.settings, set(self._section.added), self._clock()
         age, disks = self._disks.latest()
         if disks is None or age > settings.validity.total_seconds():
@@ -106,15 +106,15 @@ class Cordon:
                 above.add(volume.name)
         full = {directory for directory, name in disks.places if name in above}
         self._full_at.update(dict.fromkeys(full, now))
-        # Where nothing was seen yet, the volume may have been above its limit before the broker's start.
+        # A volume that was never seen above its limit may have been above it before this start, so the start counts.
         since = now - self._section.hold.total_seconds()
         held = {directory for directory in added if self._full_at.get(directory, self._started) > since}
-        # Of a directory that is offline nobody knows how full its volume is.
+        # An offline directory is not freed, because the fill of its volume is unknown.
         return full - added, (added & dict(disks.places).keys()) - full - held
 
     def _compare(self, full: set[str], free: set[str]) -> None:
-        """Change what Kafka has cordoned, as far as that is for this task to change. Raises NoAnswer."""
-        # Each time: credentials, or this broker's address, may be others by now.
+        """Change the cordoned directories as far as they belong to this task. Raises NoAnswer."""
+        # The task logs in each time, because credentials or this broker's address may have changed.
         mine = login(self._context)
         admin = mine.admin(self._context.settings.snapshots_topic)
         broker = BrokerConfig(admin, self._context.node_id, mine.config(careful=False))
@@ -132,7 +132,7 @@ class Cordon:
             )
             self._tell.report(told, CORDONED, _DELETE, CORDONED)
             return
-        # What an operator has cordoned needs no addition, and is not ours to take away.
+        # A directory that an operator has cordoned needs no addition, and the task must not remove it.
         new = set() if _ALL in now.entries else full - set(now.entries)
         if not new and not free:
             return
@@ -145,7 +145,7 @@ class Cordon:
             {CORDONED: sorted(gone)} if gone else None,
             {ADDED: ",".join(added) or None},
         )
-        # Kafka tells us the same by reconfigure(), a moment later.
+        # Kafka hands over the same value through reconfigure() a moment later.
         self._section = self._section.model_copy(update={"added": tuple(added)})
         self._tell.healed()
         for directories, what in ((new, "cordoned: no new replica is put there"), (gone, "no longer cordoned")):

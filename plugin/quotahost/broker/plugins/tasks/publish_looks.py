@@ -1,14 +1,13 @@
-"""While somebody watches: looks of this broker for ``quotahost top``, clients explained, volumes opened. A part of the
-task ``publish-usage``.
+"""``LooksPublisher`` publishes looks at this broker while a ``quotahost top`` watches, as part of ``publish-usage``.
 
-1. Who watches writes a record to ``__quotahost_watch`` again and again (``quotahost.records.watch``); :class:`Watchers`
-   keeps the newest of each.
-2. Every two seconds, and at once for a new question, :class:`LooksPublisher` has the broker looked at and publishes
-   that to ``__quotahost_looks``, with the explanations of clients that watchers ask for.
-3. :class:`OpenedVolumes` measures the volumes that a watcher has opened, on threads of their own.
+1. Each watcher writes a record to ``__quotahost_watch`` again and again (``quotahost.records.watch``).
+   :class:`Watchers` keeps the latest record of each watcher.
+2. Every two seconds, and immediately for a new question, :class:`LooksPublisher` looks at the broker and publishes the
+   look to ``__quotahost_looks``, with the explanations of clients that watchers ask for.
+3. On separate threads, :class:`OpenedVolumes` measures the volumes that a watcher has opened.
 
-While nobody watches, nothing is looked at and nothing is published, but for one record at the start, and one at the end
-without any client.
+While there are no watchers, the task publishes only one record at its start, and one record without any client after
+the last watcher has gone.
 """
 
 import threading
@@ -28,28 +27,28 @@ from quotahost.model.use import MeasuredVolume
 from quotahost.records.look import MAX_ANSWERS, MAX_OPENED, MAX_USES, Answered, encode, of
 from quotahost.records.watch import Watch, decode
 
-EVERY: Final = 2.0  # seconds between looks that are published
-_REST: Final = 20  # the next look is at least so many times as far away as one takes, or listing of files of a core
-_SILENCE: Final = 600.0  # seconds after which the topic is read anew, if nobody has watched
-_MOST: Final = 16  # watchers that are known by name
-_MOST_HEARD: Final = 1000  # records between two looks at who watches
-BETWEEN: Final = 2.0  # seconds between the two looks at a volume
+EVERY: Final = 2.0  # seconds between published looks
+_REST: Final = 20  # the pause is 20 x the time of the last look, or 20 x the CPU time of the last measured volume
+_SILENCE: Final = 600.0  # seconds without a watcher after which the topic is read again
+_MOST: Final = 16  # the most watchers that are kept
+_MOST_HEARD: Final = 1000  # the most records that are kept between two runs of the task
+BETWEEN: Final = 2.0  # seconds between the two listings of a volume
 
 
 class LooksPublisher:
-    """Looks at the broker every two seconds while somebody watches."""
+    """Looks at the broker every two seconds while there are watchers."""
 
     def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
         self._context, self._clock = context, clock
         settings, name = context.settings, context.name
         self._watchers = Watchers(context, clock)
         self._opened = OpenedVolumes(context)
-        # The first record makes both topics, and shows that this broker answers those who watch.
+        # The first record creates both topics and shows that this broker answers watchers.
         self._publisher = Publisher(
             context, settings.looks_topic, self._lost, clock, [settings.watch_topic], f"{name}-looks"
         )
         self._due, self._empty = clock(), False
-        self._rest = clock()  # no question is answered before
+        self._rest = clock()  # no look starts before this time
         self._cluster = ""
         self._follower = Follower(
             context, settings.watch_topic, self._watchers.record, lambda: _SILENCE, absent=self._watch_is_absent,
@@ -57,7 +56,7 @@ class LooksPublisher:
         )  # fmt: skip
 
     def run(self) -> None:
-        # busy() comes first: it also reports a lost record.
+        # busy() is called first, because it also reports a lost record.
         if self._publisher.busy():
             return
         watchers = self._watchers.now()
@@ -65,7 +64,7 @@ class LooksPublisher:
         began = self._clock()
         if began < due or (self._empty and not watchers):
             return
-        # Before it is sent: a failure may be reported at once, and must have the last word.
+        # Set before send(): if send() fails immediately, it calls _lost(), and the values of _lost() must stay.
         self._empty, self._due, self._watchers.asked = not watchers, began + EVERY, False
         self._publisher.send(str(self._context.node_id).encode(), lambda: self._encoded(list(watchers.values())))
         ended = self._clock()
@@ -73,46 +72,46 @@ class LooksPublisher:
         self._due = max(self._due, self._rest)
 
     def _encoded(self, watchers: Sequence[Watch]) -> bytes:
-        """The record, with the questions that were asked last, as many as it has room for answers."""
+        """The record, with answers to the latest questions, as many as fit."""
         broker, node = self._context.broker, str(self._context.node_id)
         look = broker.look(MAX_USES if watchers else 0)
         asked = [(watch.watcher, watch.client) for watch in watchers if watch.client is not None]
         answers = [Answered(watcher, tuple(broker.explain(client))) for watcher, client in asked[-MAX_ANSWERS:]]
         opened = [watch.volume.name for watch in reversed(watchers) if watch.volume and watch.volume.broker == node]
         self._cluster = self._cluster or cluster_id(log_dirs(broker.properties()))
-        # Without a monitor of the disks there are no volumes to open, and opening starts none.
+        # If no disk monitor runs, a look has no volumes, and a question about a volume does not start the monitor.
         known = {volume.name for volume in look.volumes}
         measured = self._opened.of([name for name in list(dict.fromkeys(opened))[:MAX_OPENED] if name in known])
         return encode(of(node, self._cluster, look, answers, measured, bool(watchers)))
 
     def _lost(self) -> None:
-        """The last record was not delivered."""
+        """Publish again, because the last record was not delivered."""
         self._due, self._empty = self._clock(), False
 
     def _watch_is_absent(self) -> None:
-        """The follower's thread: nobody can watch without the topic."""
+        """Have the next record create the topic, because watchers need it. The follower's thread calls this."""
         if self._clock() >= self._due:
             self._empty = False
             self._publisher.make_topics()
 
 
 class Watchers:
-    """Keeps who watches until when, by the records that the follower's thread leaves to the task's.
+    """Keeps the watchers and the end of each watch. The follower's thread hands the records to the task's thread.
 
-    Anybody who may write to the topic watches, under as many names as they like: a record doesn't tell its writer's
-    principal. Nobody can watch for longer than a record says, or have more than one look published for all. So the
-    newest records win: whoever asks now displaces who was heard longest ago (a refused record of reason ``crowd``).
+    Every client that may write to the topic can watch under any number of names, because a record doesn't contain its
+    writer's principal. But each record ends after its own seconds, and the broker publishes one look for all watchers.
+    If there are too many watchers, a new one displaces the one with the oldest record (a refusal of reason ``crowd``).
     """
 
     def __init__(self, context: Context[object], clock: Clock) -> None:
         self._context, self._clock = context, clock
         self._heard: deque[Watch] = deque(maxlen=_MOST_HEARD)
-        self._until: dict[str, tuple[float, Watch]] = {}  # in the order of their newest records
+        self._until: dict[str, tuple[float, Watch]] = {}  # in the order of the latest record of each watcher
         self._lines = LineLimit(1, clock)
-        self.asked = False  # whether somebody has begun to watch, or asked something else; who answers sets it back
+        self.asked = False  # whether a watcher is new or has a new question; LooksPublisher resets it
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
-        """A record was read. The writer of an old one may be gone, and writes again otherwise."""
+        """Keep a live record. The writer of an old record may be gone; if not, it writes again."""
         if value is not None and live:
             self._heard.append(decode(key, value))
 
@@ -129,7 +128,7 @@ class Watchers:
             return
         displaced = len(self._until) >= _MOST and self._until.pop(next(iter(self._until)))[0] > now
         self._until[watch.watcher] = now + watch.seconds, watch
-        # Who watches on with the same question waits for the next look.
+        # A known watcher with the same question waits for the next look.
         same = before is not None and (before.client, before.volume) == (watch.client, watch.volume)
         self.asked |= until <= now or not same
         if displaced:
@@ -142,9 +141,9 @@ class Watchers:
 
 
 class OpenedVolumes:
-    """Measures volumes, each on a thread of its own: a disk that hangs holds up nothing else.
+    """Measures each volume on a separate thread, so that a disk that hangs delays nothing else.
 
-    A volume is measured once, as long as somebody asks for it; whoever asks again and again keeps no core busy.
+    A volume is measured once for as long as watchers ask for it, so repeated questions do not keep a core busy.
     """
 
     def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
@@ -154,7 +153,7 @@ class OpenedVolumes:
         self._running: set[str] = set()
 
     def of(self, names: Collection[str]) -> Sequence[MeasuredVolume]:
-        """Those of these volumes that are measured; the others soon are. No call waits for a disk."""
+        """Return the measured volumes, and start to measure the others. No call waits for a disk."""
         with self._lock:
             self._measured = {name: measured for name, measured in self._measured.items() if name in names}
             for name in names if self._clock() >= self._rest else ():
@@ -168,10 +167,10 @@ class OpenedVolumes:
         directories = [directory for directory, volume in disks.places if volume == name] if disks else []
         try:
             measured = measure(name, directories, BETWEEN)[0]
-        except Exception as error:  # most often the disk's; or no other volume would be measured after a defect
+        except Exception as error:  # usually the disk's; the name must leave ``_running`` after any error
             measured = MeasuredVolume(name, 0, 0, directories, 0.0, 0.0, (), (str(error) or "it is gone",))
         with self._lock:
             self._running.remove(name)
-            # Who waits for a disk takes no core, so what counts is this thread's own time.
+            # The pause depends on the CPU time of this thread, because waiting for a disk uses no core.
             self._rest = self._clock() + _REST * time.thread_time()
             self._measured[name] = measured

@@ -1,8 +1,8 @@
-"""The task ``publish-volumes``: this broker's volumes as a snapshot, every ``snapshots.period`` and when one changes.
+"""The task ``publish-volumes`` publishes this broker's volumes as a snapshot, periodically and after a change.
 
-This is the data source of proposal 035. The factor source ``snapshots`` of every broker reads the topic, or the
-pipeline does for ``cluster-volumes``. Most looks at the disks differ so little that nobody would act on them;
-:class:`ChangePublisher` writes those that matter.
+This task is the data source of proposal 035. The factor source ``snapshots`` of every broker reads the snapshots; for
+``cluster-volumes`` the pipeline reads them. Most looks at the disks differ so little that no reader would act on the
+difference, so :class:`ChangePublisher` publishes only the looks that matter.
 """
 
 import math
@@ -18,20 +18,20 @@ from quotahost.model import Volume
 from quotahost.model.volumes import byte_limits
 from quotahost.records.snapshot import Snapshot, encode
 
-_CHANGE: Final = 1000  # a change of consumption by this part of the capacity is published at once
-_LONGEST: Final = timedelta(milliseconds=250)  # between two runs, so that a period shortened live counts at once
+_CHANGE: Final = 1000  # a change of the consumed bytes by 1/1000 of the capacity is published immediately
+_LONGEST: Final = timedelta(milliseconds=250)  # between two runs, so that a shorter period applies immediately
 
 T = TypeVar("T")
 
 
 class PublishVolumes:
-    """Publishes at the start, at least every ``snapshots.period``, and at once when something has changed.
+    """Publishes at the start, at least every ``snapshots.period``, and immediately after a change.
 
-    A change is a volume that came, went, moved by a thousandth of its capacity or crossed one of its limits, new
-    limits, other topics on a volume above its soft limit, the cluster's id, or a log directory that went offline
-    (proposal 035, "The data source"). If the disks stop answering for half of ``validity``, publishing stops, so that
-    the other brokers treat this one as stale. At a start the first record waits for the budgets' bytes, but no longer
-    than others can wait for it.
+    These are changes: a volume comes, goes, fills or empties by a thousandth of its capacity, or crosses a limit; the
+    limits, the cluster's id, or the topics on a volume above its soft limit change; a log directory goes offline
+    (proposal 035, "The data source"). If the disks don't answer for half of ``validity``, publishing stops, so that
+    the other brokers treat this broker as stale. After a start the first record waits for the budgets' bytes, but not
+    longer than the other brokers can wait for the record.
     """
 
     def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
@@ -48,21 +48,21 @@ class PublishVolumes:
         self._publisher.offer(self._snapshot(), encode, settings.snapshots_period.total_seconds())
 
     def _snapshot(self) -> Snapshot | None:
-        """The newest look at the disks; None where it is too old to be published."""
+        """The latest look at the disks as a snapshot, or None if there is nothing to publish now."""
         settings = self._context.settings
         age, disks = self._disks.latest()
-        # A slow disk is published for half of validity: a machine that stalls for a moment must not silence its broker.
+        # An old look is published for half of validity, so that a short stall of the machine doesn't stop publishing.
         longest = max(settings.validity / 2, settings.snapshots_period + settings.volumes_period)
         if age > longest.total_seconds():
             self._silence.report("the disks don't answer; nothing is published until they do")
             return None
         self._silence.healed()
-        # The disks have not answered yet, which is no fault so soon after the start.
+        # The disks have not answered yet. So soon after the start, this is no fault.
         if disks is None:
             return None
         parts = self._disks.budgets.parts if settings.budgets == "on" else {}
-        # Others would take a record without budgets for the news that nothing of them is left here, and let writers go
-        # on though their budget is used up. Till then the record from before the restart counts.
+        # For other brokers, a record without budgets means that no budget has bytes here, so writers could continue
+        # although their budget is used up. Until the budgets are known, the record from before the restart counts.
         patience = min(settings.validity, settings.startup_grace) / 2
         if parts is None and self._clock() - self._started < patience.total_seconds():
             return None
@@ -73,9 +73,9 @@ class PublishVolumes:
         )  # fmt: skip
 
     def _has_changed(self, before: Snapshot, now: Snapshot) -> bool:
-        """As :func:`has_changed`, or a budget came, went, or moved by a thousandth of its bytes.
+        """Whether :func:`has_changed`, or a budget came, went, or changed by a thousandth of its bytes.
 
-        What has changed since one look goes with the next: the pipeline can't tell which of two of one look is newer.
+        Two snapshots of one look are no change, because the pipeline couldn't tell which one is newer.
         """
         if before.captured_at == now.captured_at:
             return False
@@ -99,47 +99,47 @@ def has_changed(before: Snapshot, now: Snapshot) -> bool:
 
 
 def _moved(before: Volume, now: Volume) -> bool:
-    # Other brokers make their factor of these, and of the topics for whom it is; so a limit that an administrator has
-    # set, or a new topic, must not wait for the period.
+    # Other brokers compute their factor from these values, and its scope from the topics. So a new limit or a new topic
+    # must not wait for the period.
     if (before.capacity, before.soft, before.hard, before.topics) != (now.capacity, now.soft, now.hard, now.topics):
         return True
     change = abs(now.consumed - before.consumed)
-    # At a limit the state changes, however few bytes it takes.
+    # When the volume crosses a limit, the state changes, however small the change in bytes is.
     limits = byte_limits(now, now.soft, now.hard)
     breaches = (limits.breaches_soft, limits.breaches_hard) if limits else ()
     crossed = any(each(before.consumed) != each(now.consumed) for each in breaches)
-    # Without `change > 0` an empty file store, whose capacity is 0, would have changed at each look.
+    # `change > 0` is for a file store whose capacity is 0, which would otherwise have changed at each look.
     return crossed or (change > 0 and change * _CHANGE >= now.capacity)
 
 
 class ChangePublisher(Publisher, Generic[T]):
-    """Writes what a task sees, with this broker's id as the key, when it has changed or its time has come."""
+    """Publishes what a task sees, with this broker's id as the key, after a change or when the period is over."""
 
     def __init__(
         self, context: Context, topic: str, has_changed: Callable[[T, T], bool], clock: Clock,
         more: Sequence[str] = (),
     ) -> None:  # fmt: skip
-        """As a ``Publisher``; ``has_changed``: whether what is seen differs enough from what was published before."""
+        """``has_changed`` tells whether the second value differs enough from the first one, which was published."""
         super().__init__(context, topic, self._publish_again, clock, more)
         self._key, self._has_changed = str(context.node_id).encode(), has_changed
         self._sent_at = -math.inf
         self._published: T | None = None
 
     def offer(self, seen: T | None, make: Callable[[T], bytes], period: float) -> None:
-        """Publish what was seen if it has changed or its time has come, unless a record is still on its way.
+        """Publish ``seen`` if it has changed or the period is over, unless a record is still on its way.
 
-        ``seen`` is None if there is nothing to publish, also not later. ``make`` encodes what is published. ``period``:
-        seconds until it is published again without any change.
+        ``seen`` is None if there is nothing to publish. ``make`` encodes it. ``period``: seconds after which it is
+        published again without a change.
         """
-        # busy() comes first: it also reports a lost record, even where there is nothing to send now.
+        # busy() is called first, because it also reports a lost record, even if there is nothing to send now.
         if self.busy() or seen is None:
             return
         changed = self._published is not None and self._has_changed(self._published, seen)
         if changed or self._clock() - self._sent_at >= period:
-            # Before it is sent: send() may find at once that it is lost, which must have the last word.
+            # Set before send(): if send() fails immediately, it calls _publish_again(), whose values must stay.
             self._published, self._sent_at = seen, self._clock()
             self.send(self._key, lambda: make(seen))
 
     def _publish_again(self) -> None:
-        """The last record was not delivered, so nobody knows what has changed: publish again soon, whatever is seen."""
+        """Publish again soon without a comparison, because the last record was not delivered."""
         self._published, self._sent_at = None, -math.inf
