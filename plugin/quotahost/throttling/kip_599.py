@@ -141,8 +141,8 @@ class Version15Rate(SpreadRate):
     neither this form nor the page's quota ``controller_mutations_burst``. The page contradicts itself: "the client must
     wait" 12 s after 560 mutations, and "dropping 12 samples brings the rate below the quota", but 11 samples do:
     89 x 5.6 / 100 = 4.984. At R = Q the wait is 0 s, but the rate refuses the mutation. The weakness: N counts for S
-    windows, but only half of N on average. So in the long run even a steady client gets ``2 x S / (S + 1)``, nearly
-    twice Q, and the rate forgets a request far above the burst after S windows.
+    windows, but only half of N on average. So in the long run even a steady client gets ``2 x S / (S + 1)`` x Q,
+    nearly twice Q, and the rate forgets a request far above the burst after S windows.
     """
 
     def record(self, n: float, now_ms: int) -> None:
