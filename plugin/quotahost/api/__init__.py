@@ -30,8 +30,7 @@ checks a plugin against the contract; each of its errors gives the number of the
     plugin works again). Then the host goes on as follows. If a supplier fails for a client, the client keeps its last
     quota, or shares the newcomers' quota if it has none yet, and the host asks the supplier again. If the factor source
     or the policy fails, the last factor stays in force for ``validity``, then ``fallback.action`` applies. If a task
-    fails, the host runs the task again after its period. ``SystemExit`` and ``KeyboardInterrupt`` count as exceptions,
-    too.
+    fails, the host runs the task again after its period. ``SystemExit`` and ``KeyboardInterrupt`` count as exceptions.
  6. Wrong answers. The host treats an answer of the wrong type, a rate that is not finite and above 0, and a factor
     outside 0..1 as an exception of the plugin. If a task's ``period`` becomes wrong, the last valid period applies.
     Clients that share a scope share one rate: if a supplier gives them different rates, the latest rate applies to all.
@@ -59,14 +58,14 @@ checks a plugin against the contract; each of its errors gives the number of the
     one client of the principal, ``<long>``.
 12. Limits. A policy may have the methods ``soft_limit``, ``hard_limit``, ``breaches_soft_limit`` and
     ``breaches_hard_limit``; it has all four or none. The methods agree with ``quota_factor``: the factor of a volume is
-    0 if the volume breaches the hard limit, and 1 if it doesn't breach the soft limit. If a limit is not None, a volume
-    breaches it from that consumption on. No volume reaches the hard limit before the soft limit. The host asks for the
-    limits of this broker's volumes after their factors, and shows the limits in the metrics. If a limit method fails,
-    the factor stands, and the metrics show no limits. A volume of any broker that has reached its hard limit keeps the
-    factor 0 until ``pause.resume.free-share`` of the way back to the soft limit is free, whatever ``quota_factor``
-    returns. If a limit method fails at that point, the factor of ``quota_factor`` applies.
+    0 if the volume breaches the hard limit, and 1 if it doesn't breach the soft limit. If a limit is not None, the
+    volume breaches the limit from its level on. No volume reaches the hard limit before the soft limit. The host asks
+    for the limits of this broker's volumes after their factors, and shows the limits in the metrics. If a limit method
+    fails, the factor stands, and the metrics show no limits. A volume of any broker that has reached its hard limit
+    keeps the factor 0 until ``pause.resume.free-share`` of the way back to the soft limit is free, even if
+    ``quota_factor`` returns more. If a limit method fails during this time, the factor of ``quota_factor`` applies.
 13. The factor in force. A policy may have a method ``factor_in_force(factor)``. Before the host asks about the volumes,
-    it passes the factor that has applied since the last call, from whatever source; in shadow mode it passes 1.
+    it passes the factor that has applied since the last call, even if the policy didn't decide it; 1 in shadow mode.
 14. Single quota types. A factor source may have an attribute ``quota_types``, the quota types that its factor is for.
     The host reads the attribute once, after it has built the plugin. Any number of such sources may stand beside one
     source without the attribute; for each quota type the smallest factor applies. ``read`` of such a source returns a

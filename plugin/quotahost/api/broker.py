@@ -54,7 +54,7 @@ class Broker(Protocol):
         """At most ``most`` clients that have their own quota and were active in the last two minutes, busiest first.
 
         The list has no exempt clients and no clients that share their quota (any scope except CLIENT), because Kafka
-        measures the sharers together. The list has clients without a quota only if a plugin has the attribute
+        measures such clients together. The list has clients without a quota only if a plugin has the attribute
         ``needs_usage = True``, which makes Kafka measure them. A call takes some microseconds for each client.
         """
 

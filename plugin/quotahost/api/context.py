@@ -80,7 +80,7 @@ class Context(Generic[SectionT_co]):
     open_disks: Callable[[], Disks] = no_disks  # returns the host's monitor of this broker's disks; use ``disks``
     broker: Broker = field(kw_only=True)  # answers questions about this broker and its cluster
     metrics: Metrics = field(kw_only=True)  # publishes the plugin's numbers
-    #: Closed by the host after the plugin's ``close``, last in, first out. Private: quotahost's clients are in it.
+    #: Private: holds quotahost's own clients; the host closes them after the plugin's ``close``, last in, first out.
     closing: ExitStack = field(kw_only=True, default_factory=ExitStack)
 
     @property

@@ -24,10 +24,9 @@ class QuotaSupplier(Protocol):
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
         """The quota of this client; None if this supplier has no quota for the client.
 
-        The host asks once for each quota type when it first sees a client, and again after ``answers_changed``. If the
-        answer is None, the host asks the next supplier of the property ``supplier``. With
-        ``supplier.combine=most-constraining`` the host asks all suppliers, and the smallest rate applies. If no
-        supplier has a quota for a client, the client is unlimited.
+        The host asks once for each quota type when it first sees a client, and again after ``answers_changed``. After
+        None, the host asks the next supplier of the property ``supplier``; if all answers are None, the client is
+        unlimited. With ``supplier.combine=most-constraining`` the host asks all, and the smallest rate applies.
         """
 
 
@@ -57,9 +56,8 @@ class QuotaPolicy(Protocol):
     def quota_factor(self, volume: Volume) -> float:
         """The factor for a volume, from 0.0 (hard limit reached) to 1.0 (at or below the soft limit).
 
-        The smallest factor of all volumes applies. The host asks for every volume whenever the factor source's volumes
-        have changed. If the policy has an attribute ``depends_on_time`` that is true, the host asks after every
-        ``read``.
+        The smallest factor of all volumes applies. The host asks for every volume when the factor source's volumes have
+        changed; if the policy has a true attribute ``depends_on_time``, the host asks after every ``read``.
         """
 
 
@@ -81,8 +79,8 @@ class LimitAware(Protocol):
     def hard_limit(self, volume: Volume) -> Limit | None:
         """The level at which the factor of this volume is 0; None if there is no such level.
 
-        A volume must not reach it before the soft limit. If there is only a soft limit, the metrics show the volume's
-        capacity as the hard limit.
+        A volume must not reach the hard limit before the soft limit. If there is only a soft limit, the metrics show
+        the volume's capacity as the hard limit.
         """
 
     def breaches_soft_limit(self, volume: Volume) -> bool:
@@ -97,7 +95,7 @@ class FactorListener(Protocol):
     """A policy that gets the factor in force, for example to learn how its volumes fill under the factor."""
 
     def factor_in_force(self, factor: float) -> None:
-        """Called before the host asks about the volumes, with the factor (0.0 to 1.0) in force since the last call.
+        """Note a factor, 0.0 to 1.0, that has applied since the last call. The host calls this before ``quota_factor``.
 
         In shadow mode the factor is 1. With ``factor.scope=topics`` the factor applied only to the writers of the
         affected topics. The factor may differ from the smallest answer of the policy: the host skips small changes,

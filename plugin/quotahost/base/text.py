@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import quote, quote_plus
 
 _MOST_COMPARED: Final = 200  # characters of a name, and known names: comparing two similar names takes half a ms
-_SECRET_LINE: Final = 16  # the least characters of a line that counts as secret, for keys that are printed by lines
+_SECRET_LINE: Final = 16  # characters: a line of a secret is also a secret from this length on, such as a key's line
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -24,7 +24,7 @@ def meant(name: str, known: Iterable[str], otherwise: str, before: str = "") -> 
 
 
 def bounded(lines: Sequence[str], most: int, what: str) -> list[str]:
-    """The first ``most`` lines; if there are more, a last line has the number of the missing ``what``."""
+    """The first ``most`` lines; if there are more, one more line tells how many ``what`` are missing."""
     more = len(lines) - most
     return [*lines[:most], f"... and {more} more {what}"] if more > 0 else [*lines]
 
@@ -58,7 +58,7 @@ class EscapingFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The formatted record, without secrets; the lines after the first, such as a traceback, are indented."""
-        # Redacted last, because another handler may have formatted the record's traceback.
+        # The whole line is redacted, because another handler may have formatted the record's traceback.
         text = redact(super().format(record), self._secrets())
         return escaped(text, keep="\n\t").replace("\n", "\n  ")
 

@@ -7,8 +7,8 @@
    see the same properties, so they need the same model.
 3. ``construct`` calls the class or function with its context and checks that the result has the role's methods.
 
-Every error is a PluginError with the role, the plugin and a remedy. The host builds the configured plugins in this way,
-the testing kit one plugin. ``doctor`` only imports and validates; ``quotahost plugins`` surveys all installed plugins.
+Every PluginError has the role, the plugin and a remedy. The host builds all configured plugins in this way, the testing
+kit builds one. ``doctor`` only imports and validates; ``quotahost plugins`` calls ``survey`` for all installed plugins.
 """
 
 import inspect

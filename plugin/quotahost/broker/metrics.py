@@ -57,7 +57,7 @@ _READERS: Final = "`snapshots`, `cluster-volumes`, `cluster-quota`, `publish-usa
 # One line for each row is easier to read than ruff's seven lines.
 # fmt: off
 CATALOGUE: Final = (
-    # Java publishes the MBeans from here up to Plugin (StandardGauges); the host (Guard) publishes those of type Plugin.
+    # Java publishes the MBeans from here up to Plugin (StandardGauges); the host's Guard counts for Plugin.
     *_bean("QuotaTable", rows=(
         ("Clients", "clients", GAUGE, "Places taken in the table, by principals and clients."),
         ("ClientsMax", "clients_max", GAUGE, "Places in the table (clients.max)."),

@@ -1,4 +1,4 @@
-"""Suppliers are asked about clients and answer with quotas; this module has both. Public through the package."""
+"""The host asks a supplier about a Client, and gets a Quota; this module has both. Public through the package."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Client(NamedTuple):
 
 
 class ScopeKind(Enum):
-    """Who shares a quota. Each value is the code that the host sends to Java."""
+    """The kinds of scopes. Each value is the code that the host sends to Java."""
 
     CLIENT = 0
     USER = 1
@@ -52,10 +52,9 @@ class ScopeKind(Enum):
 class Scope:
     """The clients that share one quota: Kafka measures all clients of a scope together.
 
-    The scope decides Kafka's metric tags (user, client-id): CLIENT has both, USER has (user, ""), CLIENT_ID has
-    ("", client-id), BROKER has one pair for all clients, GROUP has one pair for all clients of that group. Raises
-    ValueError if a group's name is empty or longer than 1,024 characters, if another kind has a name, or if ``kind``
-    is no ScopeKind.
+    The scope decides Kafka's metric tags (user, client-id): CLIENT has both tags, USER only the user, CLIENT_ID only
+    the client-id, BROKER one pair for all clients, GROUP one pair for all clients of the group. Raises ValueError if a
+    group's name is empty or longer than 1,024 characters, if another kind has a name, or if ``kind`` is no ScopeKind.
     """
 
     kind: ScopeKind

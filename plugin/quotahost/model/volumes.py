@@ -3,7 +3,7 @@
 1. A factor source returns :class:`ClusterVolumes`, or a :class:`Factor` (:func:`as_answer`).
 2. :func:`byte_limits` converts a volume's limits to bytes, and :class:`ByteLimits` computes its factor, in whole bytes.
    The policies, ``doctor`` and the pipeline all use these two, so they get the same factor for the same volume, to the
-   last bit. Only the pipeline's history converts a limit to bytes in SQL.
+   last bit. The pipeline's history is the exception: it converts a limit to bytes in SQL.
 3. The host applies the smallest factor to all clients, or only to the writers of :class:`Affected` topics.
 
 Volume, State, Factor and ClusterVolumes are public through :mod:`quotahost.model`; everything else is private.
@@ -102,7 +102,7 @@ class ClusterVolumes:
     #: One sentence for each broker or volume whose state is unknown. The host applies ``fallback.action`` at once, so a
     #: source itself waits, for example for ``validity``, before it reports a volume as unknown.
     unknown: tuple[str, ...] = ()
-    #: What a newly started source still waits for; "" for nothing. Waiting is no failure during ``startup.grace``.
+    #: The data that a new source still waits for; "" for none. Waiting is no failure during ``startup.grace``.
     waiting: str = ""
     #: The budgets of storage as volumes, only from quotahost's own sources; None while the budgets are unknown.
     budgets: tuple[Volume, ...] | None = ()
@@ -147,7 +147,7 @@ def as_quota_types(types: object) -> frozenset[QuotaType]:
 
 
 def as_typed_answer(answer: object, cause: str) -> Factor:
-    """The answer of a factor source for single quota types (contract 14); None is factor 1. Raises TypeError."""
+    """The answer of a source for single quota types, or 1 for None. Raises TypeError if it is invalid (contract 14)."""
     factor = Factor(1.0) if answer is None else as_answer(answer, cause)
     if not isinstance(factor, Factor) or factor.value == 0:
         raise TypeError(f"a factor source for single quota types answers a factor above 0, not {answer!r:.200}")

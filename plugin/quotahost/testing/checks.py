@@ -95,7 +95,7 @@ def _check(
     reconfigured: Properties | None, broker: FakeBroker | None, check: Callable[[FakeHost[PluginT]], None],
 ) -> None:  # fmt: skip
     """Check a plugin after building it, and again after each live change: to equal settings, to others, and back."""
-    # The list is taken before the plugin is built, because the constructor may start threads.
+    # The constructor may start threads, so the list is taken before.
     before = set(threading.enumerate())
     with _breaking(1, "with these properties a broker would not start: ", PluginError, SettingsError):
         host = FakeHost(role, entry, properties, name=name, broker=broker)
@@ -112,7 +112,7 @@ def _check(
             with _breaking(8, "a live change would be refused: ", PluginError, SettingsError):
                 host.reconfigure(given)
             check(host)
-    # Only after close(), and not after a failure, because the failure is more important to the author.
+    # After a failure the threads are not checked, because the author must see the failure.
     _check_threads(before, host.patience)
 
 

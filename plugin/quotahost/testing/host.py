@@ -81,9 +81,9 @@ class Caller:
 class FakeHost(Generic[PluginT]):
     """Runs one plugin in one role, on a thread that stands for the host thread.
 
-    A method that calls the plugin raises AssertionError if the plugin raises or hangs. ``broker`` is the plugin's
-    ``context.broker`` and ``context.metrics``. ``announced`` has the (principal, client-id) of each call of
-    ``answers_changed``, with None for any.
+    A method that calls the plugin raises AssertionError if the plugin raises or hangs. ``broker`` is the context's
+    ``broker`` and ``metrics``. ``announced`` lists each call of ``answers_changed`` as (principal, client-id), with
+    None for any.
     """
 
     patience: ClassVar[float] = 5.0  # seconds after which a call times out

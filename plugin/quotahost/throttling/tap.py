@@ -36,7 +36,7 @@ def _looks_back_ms(windows: int, window_ms: int) -> tuple[int, int]:
 
 
 def rise(since_ms: int, windows: int, window_ms: int) -> float:
-    """The share of its limit (0..1) that a client gets, ``since_ms`` after it began with empty windows."""
+    """The share of its limit (0..1) that a client gets ``since_ms`` ms after it began with empty windows."""
     time, _ = _looks_back_ms(windows, window_ms)
     return 1.0 if since_ms >= time else max(1.0 / windows, since_ms / time)
 

@@ -1,4 +1,4 @@
-"""These types are for the fields of a plugin's ``Section``; they parse sizes, rates and durations of operators. Public.
+"""These types for fields of a plugin's ``Section`` parse sizes, rates and durations as operators write them. Public.
 
 Sizes and rates are plain numbers, or numbers with K, M, G, T (powers of 1000) or Ki, Mi, Gi, Ti (powers of 1024).
 Durations are ISO 8601 (``PT5M``) or a number with ms, s, m, h or d. The broker's own properties use the same types.
