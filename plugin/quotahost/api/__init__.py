@@ -5,8 +5,8 @@ imports this package, :mod:`quotahost.model` (the values), :mod:`quotahost.units
 :mod:`quotahost.throttling` (Kafka's arithmetic) and, in its tests, :mod:`quotahost.testing`. Every other module is
 private and may change in any release. ``docs/plugins.md`` begins with a first plugin.
 
-The contract between the host (quotahost inside the broker) and a plugin has 15 numbered parts. ``quotahost.testing``
-checks a plugin against the contract; each of its errors gives the number of the part that the plugin breaks:
+The contract between the host (quotahost inside the broker) and a plugin is in numbered sentences. ``quotahost.testing``
+checks a plugin against the contract; an error of a check has the number of the sentence that the plugin breaks:
 
  1. Loading. A package offers its plugin as an entry point of the group of its role (``quotahost.suppliers``,
     ``quotahost.factor_sources``, ``quotahost.policies`` or ``quotahost.tasks``). The host imports an entry point once,

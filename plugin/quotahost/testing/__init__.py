@@ -7,7 +7,7 @@ A plugin's test needs one call::
     def test_it_keeps_the_contract():
         check_supplier(OffPeak, {"plugin.off-peak.produce": "1M"}, name="off-peak")
 
-If the plugin breaks the contract, the check raises an AssertionError with the number of the contract's part.
+If the plugin breaks the contract, the check raises an AssertionError with the number of the sentence.
 :class:`FakeHost` calls a plugin step by step on a :class:`FakeBroker`, for tests of the plugin's decisions. Like a
 broker at its start, FakeHost refuses plugins with a :class:`PluginError` and properties with a :class:`SettingsError`.
 Import from this package; its modules are private.

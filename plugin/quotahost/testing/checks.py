@@ -50,7 +50,7 @@ def check_supplier(
         broker: the broker that answers the plugin's questions; the default broker has no answers.
 
     Raises:
-        AssertionError: the plugin breaks the contract; the message has the number of the contract's part.
+        AssertionError: the plugin breaks the contract; the message has the number of the sentence.
     """
     check = partial(_check_answers, clients=[*CLIENTS, *clients])
     _check(Role.SUPPLIER, entry, properties, name, reconfigured, broker, check)

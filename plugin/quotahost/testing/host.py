@@ -32,7 +32,7 @@ _REFUSED = (discovery.PluginError, SettingsError)
 
 
 class ContractBroken(AssertionError):
-    """The plugin breaks the contract; the message has the number of the contract's part."""
+    """The plugin breaks the contract; the message has the number of the sentence."""
 
     def __init__(self, number: int, sentence: str) -> None:
         super().__init__(f"{sentence} (contract {number} of quotahost.api)")
