@@ -1,6 +1,6 @@
-"""A factor source: the busier the broker's machine is, the less of their quotas clients get.
+"""This factor source lowers the factor as the load of the broker's machine rises.
 
-Its properties, of which the first names it by its entry point (pyproject.toml)::
+Set these properties; the first one names the plugin by its entry point (pyproject.toml)::
 
     client.quota.callback.factor.source=busy-machine
     client.quota.callback.plugin.busy-machine.calm=2
@@ -16,28 +16,28 @@ from quotahost.model import Factor
 
 
 class BusyMachineSection(BaseModel):
-    """The properties under ``plugin.busy-machine.``. A broker doesn't start with a wrong one, and logs why."""
+    """The properties under ``plugin.busy-machine.``. If one is wrong, the broker logs the error and doesn't start."""
 
     calm: float = Field(2, gt=0, description="the load average below which nobody is slowed")
     overloaded: float = Field(8, gt=0, description="the load average from which on a tenth of the quotas is left")
 
 
 def load_average() -> float:
-    """How many processes wanted to run, on the average of the last minute."""
+    """The average number of runnable processes in the last minute."""
     return os.getloadavg()[0]
 
 
 class BusyMachine:
-    """Answers a factor between 1 and 0.1, in a straight line between the two loads."""
+    """Returns a factor that falls linearly from 1 at the load ``calm`` to 0.1 at the load ``overloaded``."""
 
-    Section = BusyMachineSection  # without a method reconfigure() the host builds a new plugin when these change
+    Section = BusyMachineSection  # no reconfigure(): the host rebuilds the plugin when a property changes
 
     def __init__(self, context: Context[BusyMachineSection], load: Callable[[], float] = load_average) -> None:
-        """``load`` is for tests."""
+        """Keep the context; a test may pass another ``load``."""
         self.context, self.load = context, load
 
     def read(self) -> Factor:
-        """The factor now, and why; called every ``factor.interval``."""
+        """The present factor and its cause; the host calls this method every ``factor.interval``."""
         section, load = self.context.section, self.load()
         if load <= section.calm:
             return Factor(1.0)

@@ -1,4 +1,4 @@
-"""Tests of the factor source without a broker; run pytest in an environment that has quotahost."""
+"""These tests check the factor source without a broker; run pytest in an environment that has quotahost."""
 
 import pytest
 from quotahost.api import Role

@@ -1,14 +1,14 @@
-"""A supplier: in quiet hours every client may produce at double the rate.
+"""This supplier doubles every client's produce rate in quiet hours.
 
-Its properties, of which the first names it by its entry point (pyproject.toml)::
+Set these properties; the first one names the plugin by its entry point (pyproject.toml)::
 
     client.quota.callback.supplier=off-peak,client-quotas,static
     client.quota.callback.plugin.off-peak.produce=1M
     client.quota.callback.plugin.off-peak.from=22:00
     client.quota.callback.plugin.off-peak.to=06:00
 
-Hours are those of the broker's clock and time zone. This supplier answers for PRODUCE only; the suppliers named
-after it answer for the other quota types. Its test checks it without a broker.
+The hours are in the broker's time zone. This supplier answers for PRODUCE only; the next suppliers in the property
+answer for the other quota types.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ Hour = Annotated[time, BeforeValidator(lambda text: datetime.strptime(text, "%H:
 
 
 class OffPeakSection(BaseModel):
-    """The properties under ``plugin.off-peak.``. A broker doesn't start with a wrong one, and logs which and why."""
+    """The properties under ``plugin.off-peak.``. If one is wrong, the broker logs the error and doesn't start."""
 
     produce: BytesPerSecond = Field(description="produce rate of each client, in bytes/s, such as 1M")
     from_: Hour = Field(time(22), description="when quiet hours begin, as HH:MM")
@@ -32,25 +32,25 @@ class OffPeakSection(BaseModel):
 
 
 class OffPeak:
-    """Gives every client ``produce``, and twice that from ``from`` to ``to``."""
+    """Gives every client the rate ``produce``, and twice this rate between ``from`` and ``to``."""
 
-    Section = OffPeakSection  # without a method reconfigure() the host builds a new plugin when these change
+    Section = OffPeakSection  # no reconfigure(): the host rebuilds the plugin when a property changes
 
     def __init__(self, context: Context[OffPeakSection], clock: Callable[[], datetime] = datetime.now) -> None:
-        """Work out the present quota; ``clock`` is for tests."""
+        """Compute the present quota; a test may pass another ``clock``."""
         self.context, self.clock = context, clock
         self.current = self.quota_now()
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
-        """The same for every client; None leaves the other quota types to the next supplier."""
+        """The present quota for PRODUCE; None for other quota types, so that the host asks the next supplier."""
         return self.current if quota_type is QuotaType.PRODUCE else None
 
     def tick(self) -> None:
-        """Announce another quota once its hour has come; the host calls this about once a second."""
+        """Announce a changed quota; the host calls this method about once a second."""
         quota = self.quota_now()
         if quota != self.current:
             self.current = quota
-            self.context.answers_changed()  # now the host asks again for all clients
+            self.context.answers_changed()  # the host then asks again for all clients
 
     def quota_now(self) -> Quota:
         """The quota at this time of day."""

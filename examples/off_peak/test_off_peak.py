@@ -1,7 +1,7 @@
-"""Tests of the supplier without a broker; run pytest in an environment that has quotahost.
+"""These tests check the supplier without a broker; run pytest in an environment that has quotahost.
 
-``check_supplier`` holds the plugin to the contract of ``quotahost.api``; ``FakeHost`` stands for the broker where a
-test looks at single answers.
+``check_supplier`` checks the plugin against the contract of ``quotahost.api``; ``FakeHost`` calls the plugin step by
+step, for tests of single answers.
 """
 
 from datetime import datetime

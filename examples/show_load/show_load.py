@@ -1,6 +1,6 @@
-"""A task: shows the load average of the broker's machine in JMX.
+"""This task shows the load average of the broker's machine in JMX.
 
-Its properties, of which the first names it by its entry point (pyproject.toml)::
+Set these properties; the first one names the plugin by its entry point (pyproject.toml)::
 
     client.quota.callback.tasks=show-load
     client.quota.callback.plugin.show-load.period=10s
@@ -15,20 +15,20 @@ from quotahost.units import Duration
 
 
 class ShowLoadSection(BaseModel):
-    """The property under ``plugin.show-load.``. A broker doesn't start with a wrong one, and logs which and why."""
+    """The property under ``plugin.show-load.``. If it is wrong, the broker logs the error and doesn't start."""
 
     period: Duration = Field(timedelta(seconds=10), description="time between two looks, such as 10s")
 
 
 class ShowLoad:
-    """Looks again after each period, on a thread of its own."""
+    """Reads the load average after each period; the host runs a task on its own thread."""
 
-    Section = ShowLoadSection  # without a method reconfigure() the host builds a new plugin when these change
+    Section = ShowLoadSection  # no reconfigure(): the host rebuilds the plugin when a property changes
 
     def __init__(self, context: Context[ShowLoadSection]) -> None:
-        """Take the period."""
+        """Keep the context and the period."""
         self.context, self.period = context, context.section.period
 
     def run(self) -> None:
-        """Look once; the MBean is ``quotahost:type=Machine``."""
+        """Publish the load average once, as an attribute of the MBean ``quotahost:type=Machine``."""
         self.context.metrics.gauge("Machine", "", "LoadAverage", os.getloadavg()[0])

@@ -1,4 +1,4 @@
-"""Tests of the task without a broker; run pytest in an environment that has quotahost."""
+"""These tests check the task without a broker; run pytest in an environment that has quotahost."""
 
 from datetime import timedelta
 

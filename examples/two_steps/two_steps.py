@@ -1,7 +1,7 @@
-"""A policy: two steps instead of a ramp.
+"""This policy lowers the factor in two steps instead of a ramp.
 
-Its properties, of which the second names it by its entry point (pyproject.toml); the first is the source of the volumes
-that it judges::
+Set these properties; the first one names the factor source that reports the volumes, the second one names the plugin
+by its entry point (pyproject.toml)::
 
     client.quota.callback.factor.source=local
     client.quota.callback.policy=two-steps
@@ -15,23 +15,23 @@ from quotahost.model import Volume
 
 
 class TwoStepsSection(BaseModel):
-    """The properties under ``plugin.two-steps.``. A broker doesn't start with a wrong one, and logs which and why."""
+    """The properties under ``plugin.two-steps.``. If one is wrong, the broker logs the error and doesn't start."""
 
     slow: float = Field(80, ge=0, le=100, description="percent consumed from which on half of the quotas is left")
     stop: float = Field(95, ge=0, le=100, description="percent consumed from which on nothing is left")
 
 
 class TwoSteps:
-    """Answers 1, 0.5, or 0."""
+    """Returns the factor 1, 0.5 or 0."""
 
-    Section = TwoStepsSection  # without a method reconfigure() the host builds a new plugin when these change
+    Section = TwoStepsSection  # no reconfigure(): the host rebuilds the plugin when a property changes
 
     def __init__(self, context: Context[TwoStepsSection]) -> None:
-        """Keep the properties."""
+        """Keep the plugin's properties."""
         self.section = context.section
 
     def quota_factor(self, volume: Volume) -> float:
-        """The part of the quotas that is left; never more for a fuller volume."""
+        """The factor for a volume; it is never larger for a fuller volume."""
         percent = 100 * volume.consumed / volume.capacity if volume.capacity else 100.0
         if percent >= self.section.stop:
             return 0.0

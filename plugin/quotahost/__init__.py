@@ -1,5 +1,5 @@
-"""Python quotas inside a Kafka broker: one jar, one property.
+"""quotahost runs Python quotas inside a Kafka broker, with one jar and one property.
 
-Public are :mod:`quotahost.api`, :mod:`quotahost.model`, :mod:`quotahost.units`, :mod:`quotahost.throttling` and
-:mod:`quotahost.testing`. Everything else is private and may change in any release.
+The packages :mod:`quotahost.api`, :mod:`quotahost.model`, :mod:`quotahost.units`, :mod:`quotahost.throttling` and
+:mod:`quotahost.testing` are public. All other modules are private and may change in any release.
 """

@@ -1,12 +1,12 @@
-"""What a plugin may ask of its broker (``Broker``, ``Disks``) and show there (``Metrics``), as Protocols.
+"""These Protocols let a plugin query its broker (``Broker``, ``Disks``) and publish its numbers (``Metrics``).
 
-``Context.broker`` answers questions about the broker and its cluster. ``Context.metrics`` takes the numbers that the
-plugin shows. ``Context.disks`` has the newest look at this broker's disks: statting a disk that hangs blocks the caller
-for good, so the host has one monitor with a thread of its own, and every plugin reads what it found last.
+``Context.broker`` answers questions about the broker and its cluster. ``Context.metrics`` takes the plugin's numbers.
+``Context.disks`` returns the latest state of this broker's disks. A stat of a disk that hangs blocks its caller
+forever, so one monitor thread of the host looks at the disks, and all plugins read the monitor's latest result.
 
-Broker and metrics are apart because the source ``snapshots`` may stand by for ``cluster-volumes``: both ask the same
-broker, while the standby's numbers are shown beside those of the other. In a broker the host provides both objects
-(``quotahost.broker.host``), in tests ``quotahost.testing.FakeBroker`` is both.
+Broker and metrics are separate objects because the source ``snapshots`` may be the standby of ``cluster-volumes``: both
+sources ask the same broker, but the standby's metrics stand beside those of the other source. In a broker
+``quotahost.broker.host`` provides both objects; in tests one ``quotahost.testing.FakeBroker`` is both.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,20 +22,20 @@ from quotahost.model.use import Load
 
 
 class Broker(Protocol):
-    """Answers a plugin's questions, or raises an exception. Any thread may call; the cluster may take ten seconds."""
+    """Answers a plugin's questions or raises. Any thread may call; a question to the cluster may take ten seconds."""
 
     def properties(self) -> Mapping[str, str]:
-        """Some of the broker's own properties: node.id, process.roles, log.dirs, quota.window.num and the like."""
+        """Some of the broker's own properties, such as node.id, process.roles, log.dirs and quota.window.num."""
 
     def client_config(self) -> dict[str, str]:
-        """The librdkafka configuration of the plugin's own Kafka client; it contains secrets.
+        """The librdkafka configuration for a Kafka client of the plugin; it contains secrets.
 
-        The client connects as ``kafka.*`` describes it if that is set, else as ``static.kafka.admin.*`` (Strimzi's
-        names), else as this broker itself to its inter-broker listener.
+        The configuration comes from ``kafka.*`` if set, else from ``static.kafka.admin.*`` (Strimzi's names). If
+        neither is set, the client connects to the inter-broker listener with this broker's own login.
         """
 
     def registered(self) -> dict[int, bool]:
-        """Every registered broker of the cluster by its id, and whether it is fenced (registered, not in service)."""
+        """Maps the id of every registered broker to True if the broker is fenced (registered, not in service)."""
 
     def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
         """The log directories of these brokers."""
@@ -44,59 +44,57 @@ class Broker(Protocol):
         """The log directories of this broker that Kafka has marked offline."""
 
     def replicas(self, replicas: Sequence[tuple[str, int]]) -> list[tuple[int, bool] | None]:
-        """For each topic and partition the bytes of this broker's replica, and whether it leads; None if it has none.
+        """For each (topic, partition) the bytes of this broker's replica, and whether the replica is the leader.
 
-        Kafka has the sizes in memory. A call takes some microseconds for each replica.
+        The entry is None if this broker has no replica of the partition. Kafka keeps the sizes in memory; a call takes
+        some microseconds for each replica.
         """
 
     def usage(self, most: int) -> list[ClientUse]:
-        """At most ``most`` clients of the last two minutes that have a quota of their own, busiest first.
+        """At most ``most`` clients that have their own quota and were active in the last two minutes, busiest first.
 
-        Exempt clients are left out, and so are clients that share their quota (any scope but CLIENT), because Kafka
-        measures those together. A client without a quota is listed only if a plugin says by an attribute
-        ``needs_usage = True`` that it reads the usage: Kafka measures it then. A call costs some microseconds
-        for each client.
+        The list has no exempt clients and no clients that share their quota (any scope except CLIENT), because Kafka
+        measures such clients together. The list has clients without a quota only if a plugin has the attribute
+        ``needs_usage = True``, which makes Kafka measure them. A call takes some microseconds for each client.
         """
 
     def look(self, most: int) -> Look:
-        """What ``quotahost top`` shows of this broker: its state, its volumes, and at most ``most`` scopes' use.
+        """The data of ``quotahost top`` for this broker: its state, its volumes, and at most ``most`` scopes.
 
         Scopes that are held back come first, then the busiest. With very many clients a call takes tens of
         milliseconds.
         """
 
     def explain(self, client: Client) -> list[str]:
-        """What ``quotahost explain`` reads of this broker about a client: a line of JSON."""
+        """The data of ``quotahost explain`` for a client on this broker: a line of JSON."""
 
     def load(self) -> Load:
-        """What Kafka counts of how long this broker's request handlers and network threads have been idle.
-
-        A call takes some microseconds.
-        """
+        """Kafka's counters of the idle time of request handlers and network threads. A call takes microseconds."""
 
 
 class Metrics(Protocol):
-    """Where a plugin shows numbers: JMX and the Prometheus endpoint. Any thread may call; no call waits.
+    """Publishes a plugin's numbers to JMX and to the Prometheus endpoint. Any thread may call; no call blocks.
 
-    JMX shows each number as an attribute of the MBean ``quotahost:type=TYPE,name=NAME``; the name is "" where there is
-    one MBean of the type only. A plugin may choose all three, but JMX has no type with one of ``,=:"*?``. The
+    In JMX each number is an attribute of the MBean ``quotahost:type=TYPE,name=NAME``. The name is "" if the type has
+    only one MBean. A plugin may choose all three, but a type can't contain any of ``,=:"*?`` or a line break. The
     Prometheus endpoint shows only the types and attributes that docs/reference/metrics.md lists.
     """
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
-        """Show this value from now on."""
+        """Set a gauge to a value."""
 
     def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
-        """Add to a counter. Adding 0 shows a counter that has counted nothing yet."""
+        """Add to a counter. Adding 0 creates the counter if it doesn't exist yet."""
 
     def forget(self, type: str, name: str) -> None:
-        """No longer show any number of this type and name."""
+        """Remove all numbers of this type and name."""
 
 
 def texts(*names: str) -> tuple[str, ...]:
-    """A number's type, name and attribute. Raises TypeError if one is no text, ValueError if JMX can't have the type.
+    """Return type, name and attribute if they are valid.
 
-    Java would drop the call, unheard, or log a stack of Kafka's that doesn't name the plugin.
+    Raises TypeError if one of them is no str, and ValueError if JMX can't have the type. Otherwise Java would drop the
+    call silently, or Kafka would log a stack trace that doesn't name the plugin.
     """
     if not all(isinstance(name, str) for name in names):
         raise TypeError(f"type, name and attribute of a number are texts, not {names!r:.200}")
@@ -106,18 +104,18 @@ def texts(*names: str) -> tuple[str, ...]:
 
 
 class Shown:
-    """The numbers of one type that are shown now, by name and attribute. Private to quotahost."""
+    """The published numbers of one type, by name and attribute. Private to quotahost."""
 
     def __init__(
         self, metrics: Metrics, type: str, before: Mapping[str, Mapping[str, float]] = MappingProxyType({})
     ) -> None:
-        """``before`` was shown by somebody else, and goes like the rest."""
+        """``before`` has the numbers that an earlier host has left; ``show`` removes them like its own."""
         self._metrics, self._type, self._numbers = metrics, type, before
 
     def show(self, numbers: Mapping[str, Mapping[str, float]]) -> None:
-        """Show these, and no others."""
+        """Publish these numbers, and remove all others of the type."""
         for name, before in self._numbers.items():
-            # A single number can't be taken away: the bean goes, and comes back with the numbers that are left.
+            # JMX can't remove one attribute: the whole MBean is removed, and the loop below adds the other attributes.
             if before.keys() - numbers.get(name, {}).keys():
                 self._metrics.forget(self._type, name)
         for name, now in numbers.items():
@@ -129,39 +127,40 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class DiskState:
-    """What one look at the file stores of this broker found."""
+    """The state of this broker's file stores at one moment."""
 
-    volumes: tuple[Volume, ...]  # with the limits of ``static.storage.overrides``; above a soft limit with the topics
+    #: The volumes, with the limits of ``static.storage.overrides``. A volume above its soft limit also has its topics.
+    volumes: tuple[Volume, ...]
     offline: tuple[str, ...] = ()  # the log directories that can't be read, each as ``DIRECTORY: REASON``
-    places: tuple[tuple[str, str], ...] = ()  # pairs of a log directory that can be read and the name of its volume
-    looked_at: datetime = field(default_factory=partial(datetime.now, UTC), compare=False)
+    places: tuple[tuple[str, str], ...] = ()  # pairs of a readable log directory and the name of its volume
+    looked_at: datetime = field(default_factory=partial(datetime.now, UTC), compare=False)  # when the disks were read
 
 
 class BudgetLook(Protocol):
-    """The budgets of storage that are looked for on this broker, and what was found; for quotahost's own plugins."""
+    """The budgets of storage, and the bytes of this broker that count for them; for quotahost's own plugins."""
 
-    #: Those of the cluster by name; the factor source sets them. None: they are not known (yet), and nobody looks.
+    #: The cluster's budgets by name, set by the factor source; None while unknown, and then nobody sums bytes.
     wanted: Mapping[str, Budget] | None
-    parts: Mapping[str, Part] | None  # by name what was found last; None before the first look
+    parts: Mapping[str, Part] | None  # the latest result, by the budget's name; None before the first look
 
 
 class Disks(Protocol):
-    """The newest look at this broker's disks. Any thread may call; no call waits for a disk."""
+    """The latest state of this broker's disks. Any thread may call; no call waits for a disk."""
 
     @property
     def cluster_id(self) -> str:
-        """The id of the cluster, from the log directories' ``meta.properties``; "" until one was read."""
+        """The id of the cluster, from ``meta.properties`` of a log directory; "" until the monitor has read one."""
 
     @property
     def budgets(self) -> "BudgetLook":
-        """What this broker's replicas take of the budgets of storage."""
+        """The bytes of this broker's replicas that count for the budgets of storage."""
 
     def latest(self) -> tuple[float, DiskState | None]:
-        """The newest look and its age in seconds; before the first look, None and the seconds of waiting."""
+        """The age of the latest state in seconds, and the state; before the first look, the seconds waited and None."""
 
     def known(self) -> ClusterVolumes:
-        """The newest look as a factor source answers it.
+        """The latest state in the form of a factor source's answer.
 
-        Offline log directories are unknown. Once the look is older than ``validity``, the last volumes stay and all
-        disks are unknown.
+        Offline log directories are reported as unknown. If the state is older than ``validity``, its volumes stay, and
+        all disks are reported as unknown.
         """

@@ -1,4 +1,4 @@
-"""What a plugin is given when it is built: settings, section, broker, disks, log; and what it may call by that."""
+"""A plugin gets a Context when it is built, with its settings, section, broker, disks, log and callbacks."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from quotahost.model import QuotaType
 from quotahost.model.volumes import as_quota_types
 from quotahost.settings.broker import Settings
 
-# Covariant, although the host replaces a section: plugins only read it, so that a helper may take any plugin's
-# context as ``Context[object]``.
+# Covariant, so that a helper can take any plugin's context as ``Context[object]``. This is safe because plugins only
+# read ``section``; only the host replaces it.
 SectionT_co = TypeVar("SectionT_co", default=None, covariant=True)
 PluginT_co = TypeVar("PluginT_co", default=Any, covariant=True)
 
@@ -29,12 +29,12 @@ class AnswersChanged(Protocol):
     """The type of ``Context.answers_changed``."""
 
     def __call__(self, principal: str | None = None, client_id: str | None = None) -> None:
-        """Announce changed answers for one principal, one client-id, both together, or all clients."""
+        """Announce changed answers for one principal, one client-id, one client (both), or all clients (neither)."""
 
 
 @dataclass(frozen=True)
 class LoadedPlugin(Generic[PluginT_co]):
-    """A plugin that was built for a role, and the context that it was given, by which it sees live changes."""
+    """A plugin that was built for a role, and its context, in which the plugin sees live changes."""
 
     role: Role
     plugin: PluginT_co
@@ -42,66 +42,66 @@ class LoadedPlugin(Generic[PluginT_co]):
 
     @cached_property
     def quota_types(self) -> frozenset[QuotaType] | None:
-        """For what a factor source is, None for volumes (contract 14): what it says later counts no more.
+        """A factor source's quota types, None for a source of volumes (contract 14). They are read once.
 
-        Raises TypeError if it is for something else, or what the plugin raises.
+        Raises TypeError if the attribute has no quota types, and passes on an exception of the plugin.
         """
         return as_quota_types(self.plugin.quota_types) if hasattr(self.plugin, "quota_types") else None
 
 
 def silent(principal: str | None = None, client_id: str | None = None) -> None:
-    """Announce nothing."""
+    """Do nothing: the ``answers_changed`` of a context without a host."""
 
 
 def no_disks() -> Disks:
-    """Fail, in a context without a host."""
+    """Raise LookupError: a context without a host has no disks."""
     raise LookupError("there is no monitor of the disks here")
 
 
 @dataclass(slots=True)
 class Context(Generic[SectionT_co]):
-    """What a plugin is given when it is built. Plugins only read it.
+    """The argument that the host passes when it builds a plugin. Plugins only read it.
 
-    ``Context[MySection]`` is the context of a plugin whose attribute ``Section`` is ``MySection``; plain ``Context`` is
-    that of a plugin without properties of its own.
+    ``Context[MySection]`` is the context of a plugin whose attribute ``Section`` is ``MySection``. Plain ``Context`` is
+    the context of a plugin without its own properties.
     """
 
-    name: str  # of the plugin's entry point
+    name: str  # the name of the plugin's entry point
     #: The plugin's own properties ``plugin.NAME.*``, validated by the pydantic model ``Section``; None if the plugin
-    #: declares no ``Section``. A live change replaces it.
+    #: has no ``Section``. A live change replaces this object.
     section: SectionT_co
-    #: The broker-wide settings in force. A live change replaces them: read what you need when you need it.
+    #: The broker-wide settings in force. A live change replaces this object, so read a setting whenever you need it.
     settings: Settings
     node_id: int  # ``node.id`` of this broker
     log: logging.Logger  # writes to the broker's own log
-    #: A supplier calls it, from any thread, when quotas that it returned are no longer what it would return now: for
-    #: one ``principal``, one ``client_id``, both together or, without an argument, for all clients.
+    #: A supplier calls this function, from any thread, when it would now return other quotas than it has returned: for
+    #: one ``principal``, one ``client_id``, both together or, if there is no argument, for all clients.
     answers_changed: AnswersChanged = silent
     open_disks: Callable[[], Disks] = no_disks  # returns the host's monitor of this broker's disks; use ``disks``
     broker: Broker = field(kw_only=True)  # answers questions about this broker and its cluster
-    metrics: Metrics = field(kw_only=True)  # shows the plugin's numbers
-    #: What ends with the plugin, after its ``close``, the last one first. Private: quotahost's clients are in it.
+    metrics: Metrics = field(kw_only=True)  # publishes the plugin's numbers
+    #: Private: holds quotahost's own clients; the host closes them after the plugin's ``close``, last in, first out.
     closing: ExitStack = field(kw_only=True, default_factory=ExitStack)
 
     @property
     def disks(self) -> Disks:
-        """This broker's disks, which one monitor of the host looks at for all plugins.
+        """The host's one monitor of this broker's disks, shared by all plugins.
 
-        Take it when the plugin is built: the first plugin that does starts the monitor, and waits a second at most
-        for the first look. The host closes the monitor.
+        Read this property when the plugin is built: the first read starts the monitor and waits at most one second for
+        its first look. The host closes the monitor.
         """
         return self.open_disks()
 
     def start_thread(self, name: str, run: Callable[[], None]) -> threading.Thread:
-        """Run a function on a daemon thread ``quotahost-NAME`` of the plugin, which may ask the broker.
+        """Run a function on a daemon thread ``quotahost-NAME``; the function may ask the broker.
 
-        An exception of ``run`` is logged and ends the thread. The plugin ends its threads in ``close``.
+        If ``run`` raises, the exception is logged and the thread ends. The plugin must end its threads in ``close``.
         """
 
         def body() -> None:
             try:
                 run()
-            except BaseException:  # a library's SystemExit is a failure like any other
+            except BaseException:  # also SystemExit, which a library may raise
                 self.log.exception("thread %s of plugin %s ended", name, self.name)
 
         return start_daemon(name, body)

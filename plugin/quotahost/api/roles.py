@@ -1,7 +1,7 @@
-"""The four roles of a plugin as Protocols: which methods each has, must have or may have; and the list of the roles.
+"""These Protocols define the four roles of a plugin, with required and optional methods; ``Role`` lists the roles.
 
-A plugin need not inherit from a Protocol: it is enough to have the methods. :class:`Role` is the one list of the roles
-from which quotahost finds, builds and checks plugins (:mod:`quotahost.broker.discovery`).
+A plugin need not inherit from a Protocol; it only needs the methods. quotahost finds, builds and checks plugins by
+:class:`Role` (:mod:`quotahost.broker.discovery`).
 """
 
 from __future__ import annotations
@@ -15,111 +15,111 @@ from quotahost.model import Client, ClusterVolumes, Factor, Limit, Quota, QuotaT
 
 @runtime_checkable
 class QuotaSupplier(Protocol):
-    """Answers what a client's quota is, before any factor (proposal 035, QuotaSupplier).
+    """Returns a client's quota, before any factor (proposal 035, QuotaSupplier).
 
-    It may have the methods ``tick``, ``distinct_client_ids`` and those that hear Kafka's news (contract 10, 11, 15).
+    A supplier may also have the methods ``tick``, ``distinct_client_ids``, ``client_quota_changed`` and
+    ``cluster_changed`` (contract 10, 11, 15).
     """
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
-        """The quota of this client; None if this supplier has none for it.
+        """The quota of this client; None if this supplier has no quota for the client.
 
-        The host asks once for each quota type when it first sees a client, and again after ``answers_changed``.
-        After None it asks the next supplier of the property ``supplier``. With
-        ``supplier.combine=most-constraining`` it asks all of them, and the smallest rate decides. A client for which
-        no supplier has a quota is unlimited.
+        The host asks once for each quota type when it first sees a client, and again after ``answers_changed``. After
+        None, the host asks the next supplier of the property ``supplier``; if all answers are None, the client is
+        unlimited. With ``supplier.combine=most-constraining`` the host asks all, and the smallest rate applies.
         """
 
 
 @runtime_checkable
 class QuotaFactorSource(Protocol):
-    """Answers how full the volumes are, or how much of the quotas is left (proposal 035, QuotaFactorSource).
+    """Reports how full the volumes are, or which factor applies (proposal 035, QuotaFactorSource).
 
-    It may be for single ``quota_types`` (contract 14).
+    A factor source may be for single ``quota_types`` (contract 14).
     """
 
     def read(self) -> ClusterVolumes | Factor | float | None:
-        """The volumes, of which the policy makes a factor; or the factor itself, for a source that knows no volumes.
+        """The volumes, from which the policy computes the factor; or the factor, if the source knows no volumes.
 
-        A Factor can say why it is below 1. A bare number from 0 to 1 means the same without a reason of its own.
-        Called every ``factor.interval``. None means that the source knows nothing: after ``startup.grace`` or, once
-        it has known something, after ``validity``, the host applies ``fallback.action``.
+        The host calls this method every ``factor.interval``. A Factor can give the cause why it is below 1; a plain
+        number from 0 to 1 is a factor without a cause. None means that the source knows nothing. Then the host
+        applies ``fallback.action`` after ``startup.grace`` or, if the source has known something, after ``validity``.
         """
 
 
 @runtime_checkable
 class QuotaPolicy(Protocol):
-    """Decides the factor that follows from how full a volume is (proposal 035, QuotaPolicy).
+    """Decides which factor follows from how full a volume is (proposal 035, QuotaPolicy).
 
-    It may be LimitAware, and a FactorListener (contract 12, 13).
+    A policy may also be LimitAware and a FactorListener (contract 12, 13).
     """
 
     def quota_factor(self, volume: Volume) -> float:
-        """The part of the quota that is left, from 0.0 (hard limit reached) to 1.0 (at or below the soft limit).
+        """The factor for a volume, from 0.0 (hard limit reached) to 1.0 (at or below the soft limit).
 
-        The smallest factor of all volumes is the one in force. The host asks for every volume whenever the factor
-        source's volumes have changed. If the policy has an attribute ``depends_on_time`` that is true, the host asks
-        after every ``read``.
+        The smallest factor of all volumes applies. The host asks for every volume when the factor source's volumes have
+        changed; if the policy has a true attribute ``depends_on_time``, the host asks after every ``read``.
         """
 
 
 @runtime_checkable
 class LimitAware(Protocol):
-    """A policy that can be asked for its limits (proposal 035, QuotaPolicy: getSoftLimit and the three beside it).
+    """A policy that returns its limits (proposal 035, QuotaPolicy: getSoftLimit and its three siblings).
 
-    The host asks for the metrics, and to hold a PAUSE; for the rest the factor is what ``quota_factor`` says
-    (contract 12). They are asked by volume, because a volume may have limits of its own (the proposal's snapshot note
-    2).
+    The host uses the limits in the metrics and to hold a PAUSE; otherwise only ``quota_factor`` decides the factor
+    (contract 12). Each method takes the volume, because a volume may have its own limits (proposal 035, snapshot
+    note 2).
     """
 
     def soft_limit(self, volume: Volume) -> Limit | None:
-        """From which level on the policy may lower the factor of this volume; None if it has no such level.
+        """The level from which on the policy may lower the factor of this volume; None if there is no such level.
 
-        The level is fixed (bytes consumed or free) or relative (percent free), as the type of the limit says.
+        The limit's type tells whether the level is fixed (bytes consumed or free) or relative (percent free).
         """
 
     def hard_limit(self, volume: Volume) -> Limit | None:
-        """At which level the factor of this volume is 0; None if it has no such level. Not reached before the soft one.
+        """The level at which the factor of this volume is 0; None if there is no such level.
 
-        With a soft limit alone, the metrics show the volume's capacity as the hard limit.
+        A volume must not reach the hard limit before the soft limit. If there is only a soft limit, the metrics show
+        the volume's capacity as the hard limit.
         """
 
     def breaches_soft_limit(self, volume: Volume) -> bool:
-        """Whether the volume breaches the soft limit; if it doesn't, its factor is 1."""
+        """True if the volume breaches the soft limit. If False, the volume's factor is 1."""
 
     def breaches_hard_limit(self, volume: Volume) -> bool:
-        """Whether the volume breaches the hard limit; then it breaches the soft one, too, and its factor is 0."""
+        """True if the volume breaches the hard limit; then it also breaches the soft limit, and its factor is 0."""
 
 
 @runtime_checkable
 class FactorListener(Protocol):
-    """A policy that wants to know which factor its volumes were filled under."""
+    """A policy that gets the factor in force, for example to learn how its volumes fill under the factor."""
 
     def factor_in_force(self, factor: float) -> None:
-        """This factor, 0.0 to 1.0, has applied since the last call; 1 in shadow mode. Before the host asks anew.
+        """Note a factor, 0.0 to 1.0, that has applied since the last call. The host calls this before ``quota_factor``.
 
-        With ``factor.scope=topics`` it has applied to the clients of the affected topics alone.
-        It need not be the smallest that the policy has answered: small changes are left out,
-        ``pause.resume.free-share`` may hold a PAUSE, and ``fallback.action`` may apply. On its way down a limit
-        follows it for some seconds.
+        In shadow mode the factor is 1. With ``factor.scope=topics`` the factor applied only to the writers of the
+        affected topics. The factor may differ from the smallest answer of the policy: the host skips small changes,
+        ``pause.resume.free-share`` may hold a PAUSE, and ``fallback.action`` may apply. The limits take some seconds
+        to follow a lower factor.
         """
 
 
 @runtime_checkable
 class DataSourceTask(Protocol):
-    """Periodic work, such as publishing this broker's volumes (proposal 035, DataSourceTask)."""
+    """Does periodic work, such as publishing this broker's volumes (proposal 035, DataSourceTask)."""
 
-    period: timedelta
+    period: timedelta  # the time from the end of one run to the start of the next run
 
     def run(self) -> None:
-        """Do the work once. It may block, and should end within ``period``, after which it is called again."""
+        """Do the work once. This method may block. The host calls it again one ``period`` after it has returned."""
 
 
 class Role(StrEnum):
-    """What a plugin can be, in the order in which a host builds its plugins; as text, in an operator's words."""
+    """The roles of plugins, in the order in which the host builds the plugins. The value is the role's display name."""
 
     group: str  # the entry point group in which packages offer plugins of this role
-    broker_property: str  # names the plugins of this role; without ``client.quota.callback.``
-    protocol: type  # the methods that such a plugin must have
+    broker_property: str  # the property that names the plugins of this role, without ``client.quota.callback.``
+    protocol: type  # the Protocol with the methods that such a plugin must have
 
     SUPPLIER = "supplier", "quotahost.suppliers", "supplier", QuotaSupplier
     FACTOR_SOURCE = "factor source", "quotahost.factor_sources", "factor.source", QuotaFactorSource
@@ -127,7 +127,7 @@ class Role(StrEnum):
     TASK = "task", "quotahost.tasks", "tasks", DataSourceTask
 
     def __new__(cls, words: str, group: str, broker_property: str, protocol: type) -> Role:
-        """A text with three attributes."""
+        """Create a member: a str with three attributes."""
         role = str.__new__(cls, words)
         role._value_ = words
         role.group, role.broker_property, role.protocol = group, broker_property, protocol

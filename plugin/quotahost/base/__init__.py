@@ -1,1 +1,1 @@
-"""What every room stands on: errors and texts for people, and threads and log lines that no fault multiplies."""
+"""All other packages use these modules: errors and texts for people, daemon threads, and limited log lines."""

@@ -1,4 +1,4 @@
-"""Threads that never keep a broker from stopping, periodic or not, and log lines that no fault multiplies."""
+"""These helpers start daemon threads, which never keep a broker from stopping, and limit repeated log lines."""
 
 import logging
 import threading
@@ -8,14 +8,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 MINUTE: Final = 60.0  # seconds
-#: Tells the time in seconds: monotonic where it is called ``clock``, since the epoch where it is called ``wall``.
+#: Returns the time in seconds: monotonic if the variable is named ``clock``, since the epoch if it is named ``wall``.
 Clock = Callable[[], float]
-#: Starts a daemon thread of this name for a function and returns it; ``Context.start_thread`` is one.
+#: Starts a function on a daemon thread of this name and returns the thread, such as ``Context.start_thread``.
 StartThread = Callable[[str, Callable[[], None]], threading.Thread]
 
 
 def start_daemon(name: str, run: Callable[[], None], at_end: Callable[[], None] = lambda: None) -> threading.Thread:
-    """Start ``run`` on a daemon thread that is named ``quotahost-NAME``; its last act is ``at_end``."""
+    """Start ``run`` on a daemon thread ``quotahost-NAME``, which calls ``at_end`` before it ends."""
 
     def body() -> None:
         try:
@@ -23,22 +23,22 @@ def start_daemon(name: str, run: Callable[[], None], at_end: Callable[[], None] 
         finally:
             at_end()
 
-    # A thread that doesn't end in time is left behind; as a daemon it doesn't keep the process.
+    # A daemon thread, so that a thread that doesn't end in time doesn't keep the process running.
     thread = threading.Thread(target=body, name=f"quotahost-{name}", daemon=True)
     thread.start()
     return thread
 
 
 class Periodic:
-    """Calls ``work`` at once, then after every ``period``, on one daemon thread, until ``close``."""
+    """Calls ``work`` immediately, and again one ``period`` after each call, on one daemon thread, until ``close``."""
 
     def __init__(
         self, name: str, work: Callable[[], None], period: Callable[[], float], start_thread: StartThread = start_daemon
     ) -> None:
-        """Start the thread ``quotahost-NAME``; what ``work`` raises ends it.
+        """Start the thread ``quotahost-NAME``. An exception of ``work`` ends the thread.
 
-        ``period``: seconds until the next call, asked after each. ``start_thread`` is ``Context.start_thread`` where
-        the work is a plugin's.
+        ``period`` is called after each ``work`` and returns the seconds until the next. A plugin passes
+        ``Context.start_thread`` as ``start_thread``.
         """
         self._work, self._period = work, period
         self._stopped, self._wake = False, threading.Event()
@@ -49,7 +49,7 @@ class Periodic:
         self._wake.set()
 
     def close(self, within: float = 0.5) -> bool:
-        """End the thread, and return whether it ended ``within`` seconds; if its work hangs, it is left behind."""
+        """End the thread and return True if it ended ``within`` seconds. A thread whose work hangs is left behind."""
         self._stopped = True
         self._wake.set()
         self._thread.join(within)
@@ -58,30 +58,30 @@ class Periodic:
     def _run(self) -> None:
         while not self._stopped:
             self._work()
-            # Python refuses to wait for longer, and a period of timedelta.max means "once".
+            # Event.wait() raises for a longer timeout; a task with the period timedelta.max runs once.
             self._wake.wait(min(self._period(), threading.TIMEOUT_MAX))
-            # Not before the wait: a wake() during the work leads to another call.
+            # The flag is cleared after the wait, so that a wake() during the work leads to another call.
             self._wake.clear()
 
 
 class LineLimit:
-    """Decides which of many like log lines are written: few in each minute, however often their reason is met."""
+    """Limits similar log lines to a few in each period, however often their cause occurs."""
 
     def __init__(self, lines: int = 1, clock: Clock = time.monotonic, period: float = MINUTE) -> None:
-        """So many ``lines`` pass in each ``period``, in seconds."""
+        """``lines`` is the most lines that pass in each ``period`` (seconds)."""
         self._clock, self._period = clock, period
         self._written: deque[float] = deque(maxlen=lines)
         self._left_out = 0
 
     def passes(self) -> bool:
-        """Whether a line may be written now. One that may not is counted for the next that may."""
+        """True if the caller may write a line now. Otherwise the line is counted as left out."""
         if self.has_room():
             return True
         self.leave_out()
         return False
 
     def has_room(self) -> bool:
-        """The same for a line that waits until it may be written."""
+        """True if the caller may write a line now; a line that must wait is not counted as left out."""
         now = self._clock()
         if len(self._written) == self._written.maxlen and now - self._written[0] < self._period:
             return False
@@ -89,36 +89,37 @@ class LineLimit:
         return True
 
     def leave_out(self) -> None:
-        """A line that has waited is not written."""
+        """Count a line as left out."""
         self._left_out += 1
 
     def left_out(self) -> str:
-        """The end of a line that passes: how many were left out before it, if any were; they are then forgotten."""
+        """The suffix for the next line, with the number of left-out lines, which is then reset; "" for none."""
         count, self._left_out = self._left_out, 0
         return f" ({count} such lines were left out before)" if count else ""
 
 
 class LoggedOnce:
-    """Logs a fault when it begins, and does so again only after the fault has healed, once a minute at most."""
+    """Logs a fault when it begins, and again only after it has healed and begun again, at most once a minute."""
 
     def __init__(self, log: logging.Logger, level: int = logging.WARNING, clock: Clock = time.monotonic) -> None:
         self._log, self._level = log, level
         self._limit = LineLimit(clock=clock)
-        self._logged: bool | None = None  # False while its line may not be written yet; None: there is no fault
+        self._logged: bool | None = None  # False while the limit still withholds the fault's line; None: no fault
 
     def report(self, text: str, *arguments: object, exc_info: Any = False) -> None:
-        """Log the fault, unless it was logged since it began; the arguments are those of ``Logger.log``."""
+        """Log the fault, unless it was logged since it began. The arguments are those of ``Logger.log``."""
         if self._logged:
             return
         self._logged = self._limit.has_room()
         if self._logged:
-            # As text: who keeps the record would keep an error, and by its traceback a client that goes on to log in.
+            # The record gets plain text: if a handler kept the record, an exception among the arguments would keep, by
+            # its traceback, a Kafka client alive that retries its login.
             line = (text % arguments if arguments else text) + self._limit.left_out()
             # The broker's log limits the lines of each cause.
             self._log.log(self._level, "%s", line, exc_info=exc_info, extra={"cause": text})
 
     def healed(self) -> bool:
-        """The fault is gone, so that the next one will be logged; returns whether this one was."""
+        """End the fault, so that the next fault is logged. Return True if this fault was logged."""
         if self._logged is False:
             self._limit.leave_out()
         logged, self._logged = self._logged, None

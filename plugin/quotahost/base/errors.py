@@ -1,16 +1,16 @@
-"""The base of every error that quotahost raises for a person to read, and a command's that lacks what it needs."""
+"""All errors that quotahost raises for people derive from QuotahostError; Unusable is a command's error."""
 
 from typing import ClassVar
 
 
 class QuotahostError(Exception):
-    """Something is wrong that an operator or plugin author can mend; the message says what, and how."""
+    """An operator or plugin author can fix this error; the message says what is wrong and how to fix it."""
 
-    exit_code: ClassVar[int] = 1  # of a command that this error ends
+    exit_code: ClassVar[int] = 1  # the exit code of a command that ends with this error
 
 
 class Unusable(QuotahostError):
-    """A command can't use what it needs: a file, a topic, a library, a cluster. A remedy is a line of its own."""
+    """A command can't use a file, a topic, a library or a cluster. The message has the remedy on a second line."""
 
     exit_code = 2
 

@@ -1,14 +1,14 @@
-"""From an entry point's name to a plugin: found, imported, checked, called; else a PluginError for the host.
+"""This module finds a plugin by the name of its entry point, imports it, validates its properties, and builds it.
 
 1. A package offers a plugin as an entry point of the group of its role (:class:`quotahost.api.Role`). ``configured``
-   tells which ones the broker's properties name; ``load`` imports one.
-2. ``plugin_settings`` validates the properties ``plugin.NAME.*`` by the model ``Section`` of the class or function that
-   was imported. They belong to every configured plugin named NAME: a factor source and a task of the same name see the
-   same properties, so they share one model.
-3. ``construct`` calls the class or function with its context and checks that the result can take the role.
+   returns the plugins that the broker's properties name; ``load`` imports one of them.
+2. ``plugin_settings`` validates the properties ``plugin.NAME.*`` by the model ``Section`` of the imported class or
+   function. The properties belong to every configured plugin named NAME: a factor source and a task with the same name
+   see the same properties, so they need the same model.
+3. ``construct`` calls the class or function with its context and checks that the result has the role's methods.
 
-Every error names the role, the plugin and a remedy. The host builds the configured plugins so, and the testing kit one
-plugin at a time; ``doctor`` only imports and validates, and ``quotahost plugins`` surveys all that are installed.
+Every PluginError has the role, the plugin and a remedy. The host builds all configured plugins in this way, the testing
+kit builds one. ``doctor`` only imports and validates; ``quotahost plugins`` calls ``survey`` for all installed plugins.
 """
 
 import inspect
@@ -35,7 +35,7 @@ from quotahost.settings.types import NAME
 
 
 class PluginError(QuotahostError):
-    """A plugin that can't be used: its role and name, what failed, and what to do."""
+    """A plugin can't be used; the message has its role and name, the failure, and the remedy."""
 
     def __init__(self, role: Role, name: str, failed: str) -> None:
         self.role, self.name, self.failed = role, name, failed
@@ -44,16 +44,16 @@ class PluginError(QuotahostError):
 
 @contextmanager
 def failing(role: Role, name: str, what: str, secrets: Callable[[], list[str]] = list) -> Iterator[None]:
-    """Turn whatever a plugin's own code raises into a PluginError that says ``what`` and shows no secret."""
+    """Turn any exception of a plugin's own code into a PluginError, which begins with ``what`` and shows no secret."""
     try:
         yield
-    except (PluginError, SettingsError):  # these name the plugin and a remedy already
+    except (PluginError, SettingsError):  # these errors already name the plugin and a remedy
         raise
-    except BaseException as error:  # sys.exit in a plugin must not end the broker's host
+    except BaseException as error:  # also SystemExit: a plugin must not end the broker's host
         hidden, whole = secrets(), "".join(traceback.format_exception(error))
-        # Blanks are joined last: a password may have two in a row.
+        # Whitespace is joined after redact(), because a password may have two blanks in a row.
         text = " ".join(redact(str(error), hidden).split())
-        # A cause that contains secrets would bring them back into tracebacks.
+        # A traceback would show the secrets of the cause, so such a cause is dropped.
         cause = error if redact(whole, hidden) == whole else None
         raise PluginError(role, name, ": ".join(filter(None, (what, type(error).__name__, text)))) from cause
 
@@ -62,15 +62,15 @@ def failing(role: Role, name: str, what: str, secrets: Callable[[], list[str]] =
 
 
 def configured(settings: Settings) -> list[tuple[Role, str]]:
-    """Role and name of every plugin that these settings name, in the order in which a host builds them."""
+    """The role and name of every plugin that the settings name, in the order in which the host builds the plugins."""
     names = configured_names(settings)
     return [(role, name) for role in Role for name in names[role.broker_property]]
 
 
 def load(role: Role, name: str, before: Callable[[str], None] = lambda text: None) -> Any:
-    """Import this entry point and no other. Raises PluginError if it is not there once, or fails to import.
+    """Import this entry point and no other. Raises PluginError unless it exists exactly once and can be imported.
 
-    Who else's it is ``before`` hears before it is imported for the first time.
+    Before the first import of a module that is not quotahost's, ``before`` is called with a line for the log.
     """
     known = _offered(role, name)
     matching = [entry for entry in known if entry.name == name]
@@ -97,15 +97,15 @@ def load(role: Role, name: str, before: Callable[[str], None] = lambda text: Non
 
 
 def is_own(module: str) -> bool:
-    """Whether it is a module of quotahost's."""
+    """True for a module of quotahost itself."""
     return module.startswith("quotahost.")
 
 
 def _offered(role: Role, name: str = "*") -> EntryPoints:
     try:
-        # An upgrade that was cut off leaves what pip had put aside, as ~cme-1.0.dist-info, which pip itself ignores.
+        # An interrupted upgrade leaves pip's backup, such as ~cme-1.0.dist-info, so an entry point may appear twice.
         return EntryPoints(dict.fromkeys(entry_points(group=role.group)))
-    except Exception as error:  # importlib reads those of all packages; one that is broken hides all the others
+    except Exception as error:  # importlib reads the entry points of all packages, so one broken package hides all
         text = f"the entry points of {_broken_package()} can't be read ({type(error).__name__}: {error})"
         raise PluginError(role, name, f"{text}; install it anew") from error
 
@@ -113,14 +113,14 @@ def _offered(role: Role, name: str = "*") -> EntryPoints:
 def _broken_package() -> str:
     for dist in distributions():
         try:
-            dist.entry_points  # noqa: B018 - it reads the file
+            dist.entry_points  # noqa: B018 - the property reads the file
         except Exception:
             return f"the package {dist.name} in {dist.locate_file('')}"
     return "a package"
 
 
 def _origin(entry: EntryPoint) -> str:
-    package: Any = entry.dist  # there is none of one that was made by hand alone
+    package: Any = entry.dist  # None only for an EntryPoint that importlib has not found itself
     return f"{entry.value} of {package.name} {package.version}"
 
 
@@ -128,7 +128,7 @@ def _origin(entry: EntryPoint) -> str:
 
 
 def settings_model(entry: Any) -> type[BaseModel] | None:
-    """The pydantic model that is its attribute ``Section``, None for none. Raises TypeError if it is something else."""
+    """The entry point's attribute ``Section``, or None. Raises TypeError if the attribute is no pydantic model."""
     model = getattr(entry, "Section", None)
     if model is None or (isinstance(model, type) and issubclass(model, BaseModel)):
         return model
@@ -136,19 +136,19 @@ def settings_model(entry: Any) -> type[BaseModel] | None:
 
 
 def plugin_settings(role: Role, name: str, settings: Settings, entry: Any = None) -> Any:
-    """The plugin's own properties, validated; None if it declares none. Raises PluginError or SettingsError."""
+    """The plugin's own validated properties; None if it has no model. Raises PluginError or SettingsError."""
     entry = load(role, name) if entry is None else entry
     with failing(role, name, "cannot check its settings", partial(_secrets, settings, None, [(name, entry)])):
         return read_section(name, settings.plugin.get(name, {}), settings_model(entry))
 
 
 def _secrets(settings: Settings, broker: Broker | None, plugins: Iterable[tuple[str, Any]]) -> list[str]:
-    """What no error may show: passwords of the Kafka client, and of the plugins, by name and entry, their own secrets.
+    """The secrets that no error may show: the passwords of the Kafka clients, and the secrets of these plugins.
 
-    If a plugin's model can't be read, its whole section is taken for secret.
+    ``plugins`` are pairs of a name and an entry. If a plugin's model can't be read, its whole section is secret.
     """
     clients = [revealed(settings.kafka), revealed(settings.kafka_admin)]
-    with suppress(Exception):  # a keystore of the broker's may not be readable
+    with suppress(Exception):  # the broker's keystore may be unreadable
         clients += [broker.client_config()] if broker else []  # by default the broker's own login
     found = [text for client in clients for text in secret_values(client, None)]
     for name, entry in plugins:
@@ -161,10 +161,10 @@ def _secrets(settings: Settings, broker: Broker | None, plugins: Iterable[tuple[
 
 
 def secrets(settings: Settings, broker: Broker) -> list[str]:
-    """Those of all plugins that these settings name."""
+    """The secrets of the Kafka clients, and of all plugins that the settings name."""
     plugins: list[tuple[str, Any]] = []
     for role, name in configured(settings):
-        entry = None  # of a package that was taken away: what is secret by its name
+        entry = None  # the package may be gone: then the properties' names decide what is secret
         with suppress(PluginError):
             entry = load(role, name)
         plugins.append((name, entry))
@@ -175,32 +175,32 @@ def secrets(settings: Settings, broker: Broker) -> list[str]:
 
 
 def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
-    """Build the plugin of this entry point. Raises PluginError if that fails, or a method of its role is lacking."""
+    """Build the plugin of this entry point. Raises PluginError if the build fails or the plugin lacks a method."""
     secrets = partial(_secrets, context.settings, context.broker, [(context.name, entry)])
     plugin: Any = None
     try:
         with failing(role, context.name, "cannot be built", secrets):
             plugin = entry(context)
         with failing(role, context.name, "is not fit for its role", secrets):
-            _check(role, plugin)  # now, since the first call may come hours later
+            _check(role, plugin)  # checked now, because the host may call a method only hours later
     except BaseException:
-        # Nobody else has it, and so nobody else could end the threads that it may have started.
+        # No other code has the plugin, so this code must close it: it may have started threads.
         with suppress(BaseException), context.closing:
             plugin.close()
         raise
     return LoadedPlugin(role, plugin, context)
 
 
-#: What the host calls of any role without looking at an answer.
+#: The methods of any role whose result the host ignores.
 _TOLD: Final = ("tick", "client_quota_changed", "cluster_changed", "factor_in_force", "reconfigure", "close")
 
 
 def _check(role: Role, plugin: Any) -> None:
-    """Raise a TypeError if the plugin lacks a method of its role's Protocol, or is a task with a bad period.
+    """Raise TypeError if the plugin lacks a method of its role's Protocol, or if a task's period is invalid.
 
-    Of an ``async def``, or a method with ``yield``, a call would run nothing, and nobody would hear of it.
+    Methods with ``async def`` or ``yield`` are refused, too: a call would run nothing, without an error.
     """
-    # isinstance() with a Protocol would not tell which method is missing.
+    # isinstance() with a Protocol doesn't tell which method is missing.
     methods = [name for name in vars(role.protocol) if name[0] != "_"]
     if lacking := [name for name in methods if not callable(getattr(plugin, name, None))]:
         what = f"{type(plugin).__name__} has no method {', '.join(lacking)}"
@@ -214,7 +214,7 @@ def _check(role: Role, plugin: Any) -> None:
 
 
 def check_period(period: Any) -> float:
-    """The seconds of a task's period. Raises TypeError for none."""
+    """A task's period in seconds. Raises TypeError if it is no timedelta above 0."""
     seconds = period.total_seconds() if isinstance(period, timedelta) else 0.0
     if seconds <= 0:
         raise TypeError(f"its period is {period!r:.200}; make it a datetime.timedelta above 0")
@@ -226,7 +226,7 @@ def check_period(period: Any) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One entry point as :func:`survey` found it; ``error`` is "" if a broker could use it."""
+    """One entry point that :func:`survey` has found; ``error`` is "" if a broker could use the entry point."""
 
     role: str
     name: str
@@ -236,9 +236,9 @@ class Found:
 
 
 def survey() -> list[Found]:
-    """Every installed entry point of every role, and why one can't be used; it imports all of them.
+    """Import and list every installed entry point of every role, with the reason if a broker can't use it.
 
-    Beside them those of groups that a package's author may have taken for a role's.
+    The list also has the entry points of unknown ``quotahost*`` groups, which may be a misspelt group of a role.
     """
     of_roles = [(role, entry) for role in Role for entry in sorted(_offered(role), key=lambda each: each.name)]
     found = [_found(role, entry, _unusable(role, entry.name)) for role, entry in of_roles]
@@ -264,5 +264,5 @@ def _unusable(role: Role, name: str) -> str:
         with failing(role, name, "cannot check its settings"):
             settings_model(plugin)
     except PluginError as failure:
-        return failure.failed.split(" fails to import: ")[-1]  # what is before it stands in the survey itself
+        return failure.failed.split(" fails to import: ")[-1]  # the survey has the text before in its own columns
     return ""

@@ -1,16 +1,16 @@
-"""Every metric, in one catalogue: the table in the documents, JMX and Prometheus follow from it.
+"""This catalogue lists every metric; JMX, Prometheus and the table in the documents use it.
 
-The host and the plugins show numbers by MBean type and attribute (``quotahost.api.Metrics``), Java shows others itself.
-``broker.host.exporter`` offers all of them to Prometheus under the names given here, and ``tools/tables.py`` writes
-them into docs/reference/metrics.md. A new metric takes one entry, or a row of its type's bean; a test compares all
-names that the code shows with this list.
+The host and the plugins publish numbers by MBean type and attribute (``quotahost.api.Metrics``); Java publishes others
+itself. ``broker.host.exporter`` exports all of them to Prometheus under the names given here, and ``tools/tables.py``
+writes them to docs/reference/metrics.md. To add a metric, add an entry, or a row to the bean of its type; a test
+compares all names in the code with this list.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-#: A gauge goes up and down, a counter only up; so ends the Prometheus name of either.
+#: The kinds of metrics; the value is the suffix of the Prometheus name. A gauge goes up and down, a counter only up.
 GAUGE, COUNTER = "", "_total"
 
 
@@ -18,15 +18,15 @@ GAUGE, COUNTER = "", "_total"
 class Described:
     """One metric."""
 
-    type: str  # the MBean's
-    attribute: str  # the MBean's
-    prometheus: str  # the Prometheus name, without ``quotahost_`` and the end of its kind
+    type: str  # the MBean's type
+    attribute: str  # the MBean's attribute
+    prometheus: str  # the Prometheus name, without ``quotahost_`` and the suffix of its kind
     kind: str  # GAUGE or COUNTER
-    help: str  # its meaning
-    #: Prometheus' name for the MBean's name, "" where there is one bean of the type; of the type ``CLIENTS`` the names
-    #: of several labels, which are columns in JMX.
+    help: str  # the meaning
+    #: The Prometheus label for the MBean's name; "" if the type has only one MBean. For the type ``CLIENTS`` there are
+    #: several labels, which are columns in JMX.
     label: str = ""
-    shown_by: str = ""  # the plugins, or the part of the broker, that show it; "" for every broker
+    shown_by: str = ""  # the plugins, or the part of the broker, that publish the metric; "" for every broker
 
 
 def _bean(
@@ -36,10 +36,10 @@ def _bean(
     return [Described(type, *row, label, shown_by) for row in rows]
 
 
-#: The type of the metrics by client. They are no gauges: in JMX they are the columns of one table.
+#: The type of the metrics for single clients. In JMX these metrics are not gauges, but the columns of one table.
 CLIENTS: Final = "Clients"
-#: Types of gauges that plugins, or the monitor of the disks, show and take away. A host before this one may have been
-#: killed, and then nobody else would.
+#: The types of gauges that plugins or the disk monitor publish and remove. If an earlier host was killed, nobody has
+#: removed its gauges, so a new host removes all gauges of these types.
 OF_PLUGINS: Final = (
     "Brokers", "ClusterQuotas", "ClusterRecord", "Connection", "Cordon", "Load", "LogDirs", "Shares", "Snapshot",
     "Usage",
@@ -54,10 +54,10 @@ _TOPICS: Final = (
 _CLUSTER: Final = "`cluster-volumes`"
 _READERS: Final = "`snapshots`, `cluster-volumes`, `cluster-quota`, `publish-usage`"
 
-# One row a metric reads better than ruff's seven lines.
+# One line for each row is easier to read than ruff's seven lines.
 # fmt: off
 CATALOGUE: Final = (
-    # Java shows the beans from here to Plugin by itself (StandardGauges), and the bridge those of Plugin.
+    # Java publishes the MBeans from here up to Plugin (StandardGauges); the host's Guard counts for Plugin.
     *_bean("QuotaTable", rows=(
         ("Clients", "clients", GAUGE, "Places taken in the table, by principals and clients."),
         ("ClientsMax", "clients_max", GAUGE, "Places in the table (clients.max)."),
@@ -175,14 +175,14 @@ CATALOGUE: Final = (
         "1 if this Kafka has not, or not as quotahost knows it, what quotahost uses of it though it is no public API; "
         "the broker's log says what is weaker then.", label="internal"),
     Described("Plugin", "Errors", "plugin_errors", COUNTER, "Failures of a plugin.", label="plugin"),
-    # The host and the plugins show the following ones.
+    # The host and the plugins publish the following MBeans.
     *_bean("Factor", rows=(
         ("Transitions", "transitions", COUNTER, "Changes between OPEN, THROTTLE and PAUSE."),
         ("LackOfData", "lack_of_data", GAUGE, "1 while lack of data lowers the factor in force (proposal 035)."),
         ("Unknown", "unknown", GAUGE,
          "1 while the state of a broker or volume is unknown or awaited, whatever follows from it."),
     )),
-    # A metric's value is a number, so the cause is the name of the bean.
+    # The value of a metric is a number, so the cause is the name of the MBean.
     Described("Cause", "Factor", "cause", GAUGE,
         "The factor, while it is below 1, by its cause: broker and volume, or what is unknown.",
         label="cause", shown_by="a factor source"),

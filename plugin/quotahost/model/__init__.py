@@ -1,7 +1,7 @@
-"""The values in which plugins and quotahost speak: clients, quotas, limits, volumes, factors, brokers. Public.
+"""Plugins and quotahost exchange these values: clients, quotas, limits, volumes, factors, brokers. Public.
 
-All are immutable and check themselves when they are made, so that a wrong one fails where it arises. The modules below
-are private.
+All values are immutable and validate themselves when they are created, so a wrong value fails in the code that creates
+it. Import from this package; its modules are private.
 """
 
 from quotahost.model.limits import Limit, LimitType

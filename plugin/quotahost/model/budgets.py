@@ -1,11 +1,10 @@
-"""Budgets of storage: which topics belong to which, how brokers' bytes add up, and a budget judged as a volume.
+"""A budget of storage limits the bytes of some topics: this module finds its topics, sums its bytes, makes its volume.
 
-1. A :class:`Budget` names topics, and bytes of leaders or of all replicas.
-2. Each broker sums the bytes of its own replicas by budget; :func:`in_cluster` adds these sums up.
-3. The host has the policy judge a budget as if it were a volume (:func:`as_volume`). Its factor is for those alone who
-   write to its topics.
-
-Private; it imports nothing else of quotahost but volumes and limits.
+1. An operator defines a :class:`Budget`: its topics, its bytes, and whether the bytes of leaders or of all replicas
+   count. :class:`Topics` finds the budgets of a topic.
+2. Each broker sums the bytes of its own replicas for each budget; :func:`in_cluster` adds the brokers' sums.
+3. The host passes each budget to the policy as a volume (:func:`as_volume`). The resulting factor applies only to the
+   clients that write to the budget's topics. Private.
 """
 
 from collections import defaultdict
@@ -16,34 +15,34 @@ from typing import Final, NamedTuple
 from quotahost.model.limits import Limit, LimitType, exact
 from quotahost.model.volumes import Volume
 
-#: In place of a broker's id in the volume that stands for a budget; ids of brokers are numbers.
+#: Replaces the broker's id in the volume that stands for a budget; no broker has this id, because ids are numbers.
 BUDGET: Final = "budget"
 PREFIX_SIGN: Final = "*"
-#: Kafka's own topics and quotahost's begin with this. ``*`` alone leaves them out: a budget that is used up is raised
-#: by a record of one of them.
+#: The prefix of Kafka's and quotahost's own topics. ``*`` alone doesn't match them: an operator raises a full budget
+#: by a record in such a topic, which must not be refused.
 _INTERNAL: Final = "__"
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much some topics may take."""
+    """The bytes that some topics may take in the cluster."""
 
-    name: str  # it stands in errors, metrics and metric tags of Kafka's
-    #: Names of topics, or their beginnings with ``*`` at the end; ``*`` alone is for all that don't begin with ``__``.
+    name: str  # appears in errors, metrics and Kafka's metric tags
+    #: Topic names, or prefixes that end with ``*``; ``*`` alone matches all topics that don't begin with ``__``.
     topics: tuple[str, ...]
-    bytes: int  # so much they may take in the whole cluster, counted as ``retention.bytes`` counts
-    replicas: bool = False  # whether the bytes of all replicas count; else those of leaders
+    bytes: int  # the most bytes that the topics may take in the whole cluster, counted like ``retention.bytes``
+    replicas: bool = False  # whether the bytes of all replicas count; otherwise only the bytes of leaders count
 
 
 class Part(NamedTuple):
-    """What a budget's topics take on one broker: the bytes that count, and the topics with a replica there."""
+    """A budget's part on one broker: the bytes that count, and the topics with a replica there."""
 
     used: int
     topics: frozenset[str]
 
 
 class Topics:
-    """Finds the budgets of a topic. With 1,000 budgets it takes as many look-ups as prefixes have lengths."""
+    """Finds the budgets of a topic, with one look-up for the name and one for each distinct length of a prefix."""
 
     def __init__(self, budgets: Iterable[Budget]) -> None:
         self._whole: dict[str, list[Budget]] = defaultdict(list)
@@ -55,7 +54,7 @@ class Topics:
         self._lengths = sorted({len(begin) for begin in self._begins})
 
     def budgets(self, topic: str) -> list[Budget]:
-        """Those that the topic belongs to, each once."""
+        """The budgets that the topic belongs to, without duplicates."""
         of = [*self._whole.get(topic, ())]
         for length in self._lengths:
             if length <= len(topic) and (length or not topic.startswith(_INTERNAL)):
@@ -66,11 +65,11 @@ class Topics:
 def in_cluster(
     budgets: Mapping[str, Budget], brokers: Iterable[tuple[Iterable[tuple[str, int]], bool]]
 ) -> dict[str, tuple[int, int]]:
-    """By budget the bytes used of it in the whole cluster, and those that no longer count.
+    """For each budget, the bytes used in the whole cluster, and the reported bytes that no longer count.
 
-    ``brokers`` tells of each, or of several together, the bytes that count there by budget, and whether it is in
-    service. One out of service leads no partition: what it led has other leaders, whose bytes count, or nobody can
-    write to it. So of leaders' bytes it has none, whatever it last said.
+    An entry of ``brokers`` has the bytes for each budget on a broker (or several brokers), and whether the broker is in
+    service. A broker out of service leads no partition: each of its former partitions has another leader, whose bytes
+    count, or accepts no writes. So its last report adds no bytes to a budget of leaders' bytes.
     """
     used, gone = dict.fromkeys(budgets, 0), dict.fromkeys(budgets, 0)
     for parts, serves in brokers:
@@ -82,9 +81,9 @@ def in_cluster(
 
 
 def as_volume(budget: Budget, used: int, topics: frozenset[str], soft_share: float) -> Volume:
-    """A budget as a volume, whose soft limit is this share (0.0 to 1.0) of its bytes, and its hard limit all of them.
+    """A budget as a volume: ``soft_share`` (0.0 to 1.0) of its bytes is the soft limit, all its bytes the hard limit.
 
-    ``topics`` are those of this broker: it is asked to write to no others.
+    ``topics`` are the budget's topics on this broker: clients ask this broker to write to no other topics of it.
     """
     soft = Limit(LimitType.CONSUMED_BYTES, int(budget.bytes * exact(soft_share)))
     return Volume(BUDGET, budget.name, budget.bytes, used, soft, Limit(LimitType.CONSUMED_BYTES, budget.bytes), topics)

@@ -1,7 +1,7 @@
-"""One limit of a volume, soft or hard: bytes consumed, bytes free, or a free share.
+"""A limit of a volume, soft or hard, is in bytes consumed, bytes free, or percent free.
 
-What they come to on one volume, in bytes and as a factor, is in :mod:`quotahost.model.volumes`. The types are public,
-by :mod:`quotahost.model`; the functions are private.
+:mod:`quotahost.model.volumes` converts the limits of a volume to bytes and to a factor. The types are public through
+:mod:`quotahost.model`; the functions are private.
 """
 
 import math
@@ -14,7 +14,7 @@ from quotahost.units.show import counted
 
 
 class LimitType(StrEnum):
-    """What a limit is about, by the names of proposal 035's JSON schema (its "Limit Types")."""
+    """The types of limits, named as in proposal 035's JSON schema ("Limit Types")."""
 
     CONSUMED_BYTES = "ConsumedBytes"
     MIN_FREE_BYTES = "MinFreeBytes"
@@ -23,21 +23,21 @@ class LimitType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How full a volume may become (proposal 035, Limit Definition). Raises ValueError for another level or type."""
+    """How full a volume may become (proposal 035, Limit Definition). Raises ValueError for an invalid level or type."""
 
     type: LimitType
-    #: Whole bytes that may not be exceeded (consumed), or fallen below (free); for MIN_FREE_PERCENTAGE percent of the
-    #: capacity, 0 to 100. A float stands for the decimal that it prints as, so 0.1 is exactly a tenth of a percent.
+    #: The most bytes consumed or the least bytes free, as whole bytes; for MIN_FREE_PERCENTAGE the least percent of the
+    #: capacity that is free (0 to 100). A float is the decimal that it prints as: 0.1 is exactly a tenth of a percent.
     level: int | float
 
     def __post_init__(self) -> None:
         if not isinstance(self.type, LimitType):
             raise ValueError(f"limit type must be a LimitType, not {self.type!r}")
         level = self.level
-        # For isinstance a bool is an int: true in a record would be a limit of one byte.
+        # isinstance takes a bool for an int: ``true`` in a record would be a limit of one byte.
         if isinstance(level, bool) or not isinstance(level, int | float):
             raise ValueError(f"the level of a {self.type} limit must be a number, not {level!r}")
-        # NaN fails any comparison, so it is refused here as well.
+        # This also refuses NaN, which fails any comparison.
         if not 0 <= level < math.inf:
             raise ValueError(f"the level of a {self.type} limit must be finite and at least 0, not {level!r}")
         if self.type is LimitType.MIN_FREE_PERCENTAGE:
@@ -46,11 +46,11 @@ class Limit:
         elif level != int(level):
             raise ValueError(f"the level of a {self.type} limit must be whole bytes, not {level!r}")
         else:
-            # A frozen dataclass takes another value in no other way.
+            # A frozen dataclass allows no normal assignment.
             object.__setattr__(self, "level", int(level))
 
     def __str__(self) -> str:
-        """As an operator reads it: ``MinFreePercentage 5 %``, ``ConsumedBytes 1,000,000 bytes``."""
+        """The limit for an operator to read: ``MinFreePercentage 5 %``, ``ConsumedBytes 1,000,000 bytes``."""
         if self.type is LimitType.MIN_FREE_PERCENTAGE:
             return f"{self.type} {self.level:g} %"
         return f"{self.type} {counted(self.level, 'bytes')}"
@@ -58,8 +58,8 @@ class Limit:
     def consumed_at(self, capacity: int) -> int:
         """The consumption, in bytes, at which a volume of this capacity (bytes) reaches the limit.
 
-        Only so can limits of different types be compared. It is never below 0: a volume that is smaller than the free
-        space demanded is at its limit when it is empty. A fraction of a byte of free space is rounded up to one.
+        This makes limits of different types comparable. The result is at least 0: if a volume is smaller than the free
+        space that the limit demands, the empty volume is at its limit. Free space is rounded up to whole bytes.
         """
         if self.type is LimitType.CONSUMED_BYTES:
             return int(self.level)
@@ -68,7 +68,7 @@ class Limit:
         return max(0, capacity - _part(self.level, capacity))
 
 
-# Cached, since a fraction's arithmetic for each of 20,000 volumes would take a quarter of a second.
+# Cached, because arithmetic with fractions would take a quarter of a second for 20,000 volumes.
 @lru_cache(maxsize=65_536)
 def _part(percent: float, capacity: int) -> int:
     return math.ceil(capacity * exact(percent) / 100)
@@ -76,5 +76,5 @@ def _part(percent: float, capacity: int) -> int:
 
 def exact(level: float) -> Fraction:
     """The decimal number that a float prints as, without the error of its binary form."""
-    # By its digits: Fraction(0.1) would be the binary number beside it. NumPy's floats print themselves otherwise.
+    # Fraction(0.1) would be the nearest binary number. float() comes first, because NumPy's floats have another repr.
     return Fraction(repr(float(level)))

@@ -1,4 +1,4 @@
-"""Who the clients are and what quotas they have: what a supplier is asked and answers. Public, by the package."""
+"""The host asks a supplier about a Client, and gets a Quota; this module has both. Public through the package."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import ClassVar, Final, NamedTuple
 
 
 class QuotaType(StrEnum):
-    """Kafka's ``ClientQuotaType``, in its order: the host and Java exchange a type as its index.
+    """Kafka's ``ClientQuotaType``, in the same order, because the host and Java exchange a type as its index.
 
-    Units of a rate: PRODUCE and FETCH bytes/s (KIP-13), REQUEST percent of one thread's time (KIP-124),
-    CONTROLLER_MUTATION partition mutations/s (KIP-599).
+    The units of rates are bytes/s for PRODUCE and FETCH (KIP-13), percent of one thread's time for REQUEST (KIP-124),
+    and partition mutations/s for CONTROLLER_MUTATION (KIP-599).
     """
 
     PRODUCE = "PRODUCE"
@@ -20,26 +20,26 @@ class QuotaType(StrEnum):
     REQUEST = "REQUEST"
     CONTROLLER_MUTATION = "CONTROLLER_MUTATION"
 
-    __hash__ = str.__hash__  # Enum's own is a function in Python, and suppliers look types up for each new client
+    __hash__ = str.__hash__  # faster than Enum's, which is Python code: suppliers look types up for each new client
 
 
 QUOTA_TYPES: Final = tuple(QuotaType)  # all four, in Kafka's order
-MAX_RATE: Final = sys.float_info.max  # the largest rate that a quota takes
-MAX_NAME: Final = 1024  # characters of a group's name, which must go to Java with thousands of others
+MAX_RATE: Final = sys.float_info.max  # the largest rate that a quota accepts
+MAX_NAME: Final = 1024  # characters in a group's name: the host sends thousands of names to Java in one call
 
 
 class Client(NamedTuple):
     """A client, as Kafka shows it to a ``ClientQuotaCallback`` (KIP-257).
 
-    It is a NamedTuple since 20,000 of them may be made and hashed at once when a broker starts.
+    A NamedTuple, because 20,000 clients may be created and hashed at once when a broker starts.
     """
 
-    principal: str  # the name of the client's principal, as it is (Kafka's metrics have it URL-encoded)
-    client_id: str  # as it is; it may be empty and contain any character
+    principal: str  # the name of the client's principal, not URL-encoded (Kafka's metrics have it URL-encoded)
+    client_id: str  # the client-id, not encoded; it may be empty and contain any character
 
 
 class ScopeKind(Enum):
-    """How wide a quota is shared. The value is the code by which the shim knows it."""
+    """The kinds of scopes. Each value is the code that the host sends to Java."""
 
     CLIENT = 0
     USER = 1
@@ -50,15 +50,15 @@ class ScopeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which clients share one quota: Kafka measures all clients with the same scope together.
+    """The clients that share one quota: Kafka measures all clients of a scope together.
 
-    Kafka's metric tags (user, client-id) follow from it: CLIENT has both, USER (user, ""), CLIENT_ID ("", client-id),
-    BROKER one pair for all clients, GROUP one pair for all clients of that group. Raises ValueError where a group has
-    no name or one of more than 1,024 characters, or another kind has one, and where it is of no kind.
+    The scope decides Kafka's metric tags (user, client-id): CLIENT has both tags, USER only the user, CLIENT_ID only
+    the client-id, BROKER one pair for all clients, GROUP one pair for all clients of the group. Raises ValueError if a
+    group's name is empty or longer than 1,024 characters, if another kind has a name, or if ``kind`` is no ScopeKind.
     """
 
     kind: ScopeKind
-    name: str = ""  # the group's; "" for the other kinds
+    name: str = ""  # the group's name; "" for the other kinds
 
     def __post_init__(self) -> None:
         if not isinstance(self.kind, ScopeKind):
@@ -75,11 +75,11 @@ class Scope:
 
     @staticmethod
     def group(name: str) -> Scope:
-        """A scope shared by every client that is given the same non-empty name."""
+        """The scope of all clients to whom suppliers give the same non-empty name."""
         return Scope(ScopeKind.GROUP, name)
 
 
-# A class can have attributes of its own type only after it was made.
+# A class body can't create instances of its own class, so these attributes are set here.
 Scope.CLIENT = Scope(ScopeKind.CLIENT)
 Scope.USER = Scope(ScopeKind.USER)
 Scope.CLIENT_ID = Scope(ScopeKind.CLIENT_ID)
@@ -88,13 +88,13 @@ Scope.BROKER = Scope(ScopeKind.BROKER)
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What a client may use, before any factor.
+    """The rate that a client, or all clients of a scope, may use, before any factor.
 
-    Kafka up to 4.3 does not throttle at all for a limit of 0, NaN or infinity, so a quota refuses these: ValueError.
+    Raises ValueError for a rate of 0, NaN or infinity: Kafka up to 4.3 does not throttle at all for such a limit.
     """
 
-    rate: float | None  # a second, in the unit of its QuotaType; None is unlimited
-    scope: Scope = Scope.CLIENT  # which clients share the rate
+    rate: float | None  # per second, in the unit of the QuotaType; None is unlimited
+    scope: Scope = Scope.CLIENT  # the clients that share the rate
 
     def __post_init__(self) -> None:
         rate = self.rate
@@ -102,10 +102,10 @@ class Quota:
             raise ValueError(f"quota scope must be a Scope, such as Scope.USER, not {self.scope!r}")
         if rate is None:
             return
-        # For isinstance a bool is an int: True would be a quota of one byte a second.
+        # isinstance takes a bool for an int: True would be a quota of one byte a second.
         if isinstance(rate, bool) or not isinstance(rate, (int, float)):
             raise ValueError(f"quota rate must be a number or None (unlimited), not {rate!r}")
-        # NaN fails any comparison, so it is refused here as well.
+        # This also refuses NaN, which fails any comparison.
         if not 0 < rate <= MAX_RATE:
             raise ValueError(
                 f"quota rate {rate!r} must be finite and above 0: Kafka does not throttle at all "
@@ -113,24 +113,24 @@ class Quota:
             )
 
 
-UNLIMITED: Final = Quota(None)  # for each client alone
+UNLIMITED: Final = Quota(None)  # the unlimited quota, with the scope CLIENT
 
 
-# An enum, not the text: a user may bear the name <default>.
+# An enum and not a str, because a user may have the name "<default>".
 class Default(Enum):
     """Kafka's ``<default>`` entity in a client quota."""
 
     DEFAULT = "<default>"
 
-    __hash__ = object.__hash__  # likewise
+    __hash__ = object.__hash__  # faster than Enum's
 
 
-DEFAULT: Final = Default.DEFAULT  # in a QuotaEntity, in place of a name
+DEFAULT: Final = Default.DEFAULT  # stands in a QuotaEntity in place of a name
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaEntity:
-    """Whom one of Kafka's client quotas is set for. None is "not named"; ``DEFAULT`` is Kafka's default entity."""
+    """The entity of one of Kafka's client quotas. None: not part of it; ``DEFAULT``: Kafka's default entity."""
 
     user: str | Default | None = None
     client_id: str | Default | None = None

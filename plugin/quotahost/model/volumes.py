@@ -1,12 +1,12 @@
-"""How full volumes are; the rule from limits to a factor, 1 up to the soft one, 0 from the hard one; a PAUSE's end.
+"""A volume's limits give its factor (1 up to the soft limit, 0 from the hard limit on) and the end of a PAUSE.
 
-1. A factor source answers :class:`ClusterVolumes`, or a :class:`Factor` itself (:func:`as_answer`).
-2. :func:`byte_limits` turns a volume's limits into bytes, and :class:`ByteLimits` decides its factor, in whole bytes.
-   The policies ask here, and so do ``doctor`` and the pipeline, so that all of them find the same factor of the same
-   volume, to the last bit; the pipeline's history has a limit's bytes in SQL.
-3. The smallest factor is for all clients, or for those who write to :class:`Affected` topics.
+1. A factor source returns :class:`ClusterVolumes`, or a :class:`Factor` (:func:`as_answer`).
+2. :func:`byte_limits` converts a volume's limits to bytes, and :class:`ByteLimits` computes its factor, in whole bytes.
+   The policies, ``doctor`` and the pipeline all use these two, so they get the same factor for the same volume, to the
+   last bit. The pipeline's history is the exception: it converts a limit to bytes in SQL.
+3. The host applies the smallest factor to all clients, or only to the writers of :class:`Affected` topics.
 
-Volume, State, Factor and ClusterVolumes are public, by :mod:`quotahost.model`; the rest is private.
+Volume, State, Factor and ClusterVolumes are public through :mod:`quotahost.model`; everything else is private.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,25 +17,25 @@ from typing import Final
 from quotahost.model.limits import Limit, exact
 from quotahost.model.quotas import QuotaType
 
-MAX_PATH: Final = 4096  # characters of a volume's name or broker: Linux has no longer path
+MAX_PATH: Final = 4096  # characters in a volume's name or broker: the longest path of Linux
 
 
 @dataclass(frozen=True, slots=True)
 class Volume:
     """One file store of one broker.
 
-    Raises ValueError where a value has another type, a size is below 0, or a name has more than 4,096 characters.
+    Raises ValueError if a value has a wrong type, a size is below 0, or a name has more than 4,096 characters.
     """
 
-    broker: str  # its id
-    name: str  # on that broker
+    broker: str  # the broker's id
+    name: str  # the volume's name on that broker
     capacity: int  # bytes
-    consumed: int  # bytes; may be above ``capacity``, as file systems keep blocks for root
-    #: The limits published with it: its own, else those of its broker (proposal 035, snapshot note 2); None for none.
+    consumed: int  # bytes; may be above ``capacity``, because file systems reserve blocks for root
+    #: The published limits: the volume's own limits, else its broker's (proposal 035, snapshot note 2); None: no limit.
     soft: Limit | None = None
     hard: Limit | None = None
-    #: The topics with a replica on it; None where nobody has listed them, which stands for all. They matter, and are
-    #: listed, only above the soft limit, and on the way back from a hard limit alone.
+    #: The topics with a replica on the volume. None means all topics, because the broker has not listed them: a broker
+    #: lists topics only above the soft limit, or if there is only a hard limit, where a PAUSE may still hold.
     topics: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
@@ -45,7 +45,7 @@ class Volume:
                     f"the {what} of a volume must be a string of at most {MAX_PATH:,} characters, not {text!r:.200}"
                 )
         for what, size in (("capacity", self.capacity), ("consumed", self.consumed)):
-            # A bool is an int for isinstance, and would pass as a size of one byte.
+            # isinstance takes a bool for an int: True would be a size of one byte.
             if isinstance(size, bool) or not isinstance(size, int) or size < 0:
                 raise ValueError(f"{what} of a volume must be a whole number of bytes from 0, not {size!r}")
         for what, limit in (("soft", self.soft), ("hard", self.hard)):
@@ -57,12 +57,12 @@ class Volume:
 
     @property
     def free(self) -> int:
-        """Bytes left; 0 if more is consumed than the capacity."""
+        """The free bytes; 0 if the consumption exceeds the capacity."""
         return max(0, self.capacity - self.consumed)
 
 
 class State(StrEnum):
-    """What a factor does to the clients: OPEN is factor 1, PAUSE factor 0, and THROTTLE anything between."""
+    """The state that a factor means: OPEN for 1, PAUSE for 0, and THROTTLE for anything between."""
 
     OPEN = "OPEN"
     THROTTLE = "THROTTLE"
@@ -71,19 +71,19 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """How much of every quota is left, and why. Raises ValueError if the value is no number from 0 to 1."""
+    """The factor of every quota, and its cause. Raises ValueError if the value is not a number from 0 to 1."""
 
-    value: float  # the part that is left, 0.0 to 1.0: a client's limit is its quota x value
-    cause: str = ""  # why, in words for an operator; logs and metrics show it
+    value: float  # from 0.0 to 1.0: a client's limit is its quota times this value
+    cause: str = ""  # the cause, in words for an operator; logs and metrics show it
 
     def __post_init__(self) -> None:
         value = self.value
-        # NaN fails the comparison: no factor can make a limit that Kafka doesn't enforce.
+        # NaN fails the comparison, so no factor can lead to a NaN limit, which Kafka would not enforce.
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
             raise ValueError(f"factor {value!r:.200} must be a number from 0.0 to 1.0")
         if not isinstance(self.cause, str):
             raise ValueError(f"the cause of a factor must be a string, not {self.cause!r:.200}")
-        # What NumPy's floats are compared to is no bool. A frozen dataclass takes another value in no other way.
+        # A comparison of a NumPy float returns no bool, hence float(). A frozen dataclass allows no normal assignment.
         object.__setattr__(self, "value", float(value))
 
     @property
@@ -96,27 +96,26 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class ClusterVolumes:
-    """The newest fresh volumes of every broker in service, or why they are not known. Raises ValueError as a Volume."""
+    """The latest volumes of the brokers in service, or why they are unknown. Raises ValueError if a type is wrong."""
 
-    volumes: tuple[Volume, ...]  # those that are known; they decide the factor even while others are unknown
-    #: A sentence for each broker or volume whose state is unknown. ``fallback.action`` applies at once: a source waits
-    #: itself before it says so, such as for ``validity``.
+    volumes: tuple[Volume, ...]  # the known volumes; they decide the factor even while other volumes are unknown
+    #: One sentence for each broker or volume whose state is unknown. The host applies ``fallback.action`` at once, so a
+    #: source itself waits, for example for ``validity``, before it reports a volume as unknown.
     unknown: tuple[str, ...] = ()
-    #: What a source that has just started still waits for, "" for nothing; no failure until ``startup.grace`` is over.
+    #: The data that a new source still waits for; "" for none. Waiting is no failure during ``startup.grace``.
     waiting: str = ""
-    #: The budgets of storage, each as the volume that stands for it (``quotahost.model.budgets``); only quotahost's own
-    #: sources tell them. None: they are not known yet.
+    #: The budgets of storage as volumes, only from quotahost's own sources; None while the budgets are unknown.
     budgets: tuple[Volume, ...] | None = ()
 
     def __post_init__(self) -> None:
-        # Here, in the plugin's own call, and not where the host reads them: what is wrong is the plugin's failure.
+        # Checked here and not in the host: so a wrong value raises in the plugin's call and is the plugin's failure.
         listed = (
             ("volumes", Volume, self.volumes),
             ("unknown", str, self.unknown),
             ("budgets", Volume, self.budgets or ()),
         )
         for what, kind, values in listed:
-            # By the set of types: a source may make such an object of 20,000 volumes.
+            # A set of types is a fast check: a source may return 20,000 volumes.
             if type(values) is not tuple or not {*map(type, values)} <= {kind}:
                 raise ValueError(f"{what} of ClusterVolumes must be a tuple of {kind.__name__}, not {values!r:.200}")
         if not isinstance(self.waiting, str):
@@ -124,23 +123,23 @@ class ClusterVolumes:
 
 
 def as_answer(answer: object, cause: str) -> ClusterVolumes | Factor | None:
-    """What a factor source answered; a bare number is a factor, and ``cause`` stands where none is told.
+    """A factor source's answer, with a plain number as a Factor; ``cause`` is the cause of a Factor that has none.
 
-    Raises TypeError (contract, sentence 6).
+    Raises TypeError for any other answer (contract 6).
     """
     if isinstance(answer, Factor):
         return Factor(answer.value, answer.cause or cause)
     if answer is None or type(answer) is ClusterVolumes:
         return answer
     try:
-        return Factor(answer, cause)  # type: ignore[arg-type]  # it checks that itself
+        return Factor(answer, cause)  # type: ignore[arg-type]  # Factor checks the type
     except ValueError:
         expected = "a factor source answers ClusterVolumes, a Factor, a number from 0.0 to 1.0 or None"
         raise TypeError(f"{expected}, not {answer!r:.200}") from None
 
 
 def as_quota_types(types: object) -> frozenset[QuotaType]:
-    """A factor source's ``quota_types``. Raises TypeError if they are none (contract, sentence 14)."""
+    """A factor source's ``quota_types``. Raises TypeError if the attribute has no quota types (contract 14)."""
     named = set(types) if isinstance(types, Collection) and not isinstance(types, str) else set()
     if not named or not named <= set(QuotaType):
         raise TypeError(f"quota_types must be a collection of QuotaType, not {types!r:.200}")
@@ -148,7 +147,7 @@ def as_quota_types(types: object) -> frozenset[QuotaType]:
 
 
 def as_typed_answer(answer: object, cause: str) -> Factor:
-    """The same of a source for single quota types (contract, sentence 14); None is factor 1."""
+    """The answer of a source for single quota types, or 1 for None. Raises TypeError if it is invalid (contract 14)."""
     factor = Factor(1.0) if answer is None else as_answer(answer, cause)
     if not isinstance(factor, Factor) or factor.value == 0:
         raise TypeError(f"a factor source for single quota types answers a factor above 0, not {answer!r:.200}")
@@ -157,61 +156,62 @@ def as_typed_answer(answer: object, cause: str) -> Factor:
 
 # ---- from limits to a factor ----
 
-_SWITCH: Final = 20  # a switch lets go over a twentieth of the bytes at which it stops: it has no way of its own
+_SWITCH: Final = 20  # equal limits have no way back between them, so a twentieth of the hard limit is the way
 
 
 @dataclass(frozen=True, slots=True)
 class ByteLimits:
-    """Between which consumptions, in bytes, a volume's factor falls from 1 to 0; ``soft <= hard``."""
+    """The consumptions, in bytes, between which a volume's factor falls from 1 to 0; ``soft <= hard``."""
 
     soft: int  # the factor is 1 up to here
     hard: int  # the factor is 0 from here on
-    contradict: bool = False  # the hard limit is reached before the soft one; both attributes are the hard limit then
+    contradict: bool = False  # the hard limit is reached before the soft limit; then both attributes are the hard limit
 
     def breaches_hard(self, consumed: int) -> bool:
-        """Whether the hard limit is reached; then the factor is 0."""
+        """True if the consumption reaches the hard limit; then the factor is 0."""
         return consumed >= self.hard
 
     def breaches_soft(self, consumed: int) -> bool:
-        """Whether the soft limit is exceeded; else the factor is 1."""
-        # Where both limits are the same, there is no consumption between them: the hard one decides alone.
+        """True if the consumption exceeds the soft limit; otherwise the factor is 1."""
+        # If both limits are equal, the consumption at the hard limit also breaches the soft limit.
         return consumed > self.soft or self.breaches_hard(consumed)
 
     def may_lower(self, consumed: int) -> bool:
-        """Whether the factor may be below 1: above soft, or below a switch where a PAUSE may still hold."""
+        """True if the factor may be below 1: above the soft limit, or below equal limits while a PAUSE may hold."""
         return consumed > self.lets_go_at(1.0)
 
     def ramp(self, consumed: int) -> float:
-        """1 at or below soft, 0 at or above hard, in proportion between (proposal 035, quota policy)."""
-        # The hard limit comes first: where both are the same it is a switch, and nothing is divided by 0 below.
+        """The factor: 1 at or below soft, 0 at or above hard, linear between (proposal 035, quota policy)."""
+        # The hard limit comes first: if both limits are equal, the last line would divide by 0.
         if self.breaches_hard(consumed):
             return 0.0
         if not self.breaches_soft(consumed):
             return 1.0
-        # Of whole numbers Python returns the float nearest to the quotient, however large they are.
+        # Python divides integers of any size to the nearest float.
         return (self.hard - consumed) / (self.hard - self.soft)
 
     def lets_go_at(self, share: float) -> int:
-        """The most bytes consumed at which a PAUSE may end: this share, 0.0 to 1.0, of the way back is free then.
+        """The largest consumption (bytes) at which a PAUSE may end.
 
-        The way back goes from the hard limit to the soft one. A switch has none, so a twentieth of its limit counts.
+        At this point ``share`` (0.0 to 1.0) of the way back from the hard limit to the soft limit is free. If both
+        limits are equal, the way back is a twentieth of the hard limit.
         """
         way = self.hard - self.soft or self.hard // _SWITCH
-        # Exactly: as a float the way of a large volume may be longer than it is, and the end beyond the soft limit.
+        # Floats could round the way of a large volume up, so that the end would lie beyond the soft limit.
         return self.hard - max(1, int(way * exact(share)))
 
 
 def byte_limits(volume: Volume, soft: Limit | None, hard: Limit | None) -> ByteLimits | None:
-    """These limits as bytes of this volume; None without limits.
+    """The limits of this volume in bytes; None if there are no limits.
 
-    A soft limit alone has nothing to fall towards, so the capacity is its hard limit. A hard limit alone is a switch.
-    A limit beyond the capacity could never be reached, so the capacity takes its place.
+    If there is only a soft limit, the capacity is the hard limit. If there is only a hard limit, it is also the soft
+    limit, so the factor goes from 1 to 0 in one step. The capacity replaces a limit above it, which no volume reaches.
     """
     if soft is None and hard is None:
         return None
     at_soft, at_hard = (
         volume.capacity if limit is None else min(limit.consumed_at(volume.capacity), volume.capacity)
-        # Without a soft limit the hard one stands for both, which makes the switch.
+        # If there is no soft limit, the hard limit is both.
         for limit in (soft or hard, hard)
     )
     return ByteLimits(min(at_soft, at_hard), at_hard, contradict=at_hard < at_soft)
@@ -219,9 +219,9 @@ def byte_limits(volume: Volume, soft: Limit | None, hard: Limit | None) -> ByteL
 
 # ---- whom a factor is for ----
 
-#: Topics of one volume, and of the cluster's record. Where there are more, nobody lists them: it is all topics then.
+#: The most topics that are listed for one volume, and in the cluster's record. A longer list is None: all topics.
 MAX_TOPICS: Final = 1000
-#: Topics of all volumes together that a broker hands on to its request threads; beyond that it is all clients.
+#: The most topics of all volumes together that a broker passes to its request threads; with more, it slows all clients.
 MAX_AFFECTED: Final = 10_000
 
 
@@ -230,20 +230,20 @@ class SlowedBudget:
     """A budget of storage whose factor is below 1."""
 
     name: str
-    factor: float  # for those who write to its topics, 0.0 to 1.0; at 0 requests to these are turned back
-    topics: frozenset[str]  # those with a replica on this broker
-    place: str = ""  # which budget it is, in words for an operator
-    error: str = ""  # what a client is told whose request is turned back
+    factor: float  # for the writers of the budget's topics, 0.0 to 1.0; at 0 the fence turns their requests back
+    topics: frozenset[str]  # the budget's topics with a replica on this broker
+    place: str = ""  # the budget in words for an operator
+    error: str = ""  # the error message of a request that the fence turns back
 
 
 @dataclass(frozen=True, slots=True)
 class Affected:
-    """The topics whose writers the factor is for; None in its place means all clients.
+    """The topics whose writers the factor is for; None instead of this object means all clients.
 
-    That is so with ``factor.scope=cluster``, and while anything is unknown. The host makes it of the volumes, and
-    Java's ``QuotaTable`` finds out who writes to these topics.
+    The factor is for all clients with ``factor.scope=cluster``, and while any volume is unknown. The host computes the
+    topics from the volumes, and Java (``Marks``) notes which clients write to them.
     """
 
-    #: By topic where it has a replica on a volume above its soft limit, in words: "broker 3, volume /dev/sdb".
+    #: For each topic, a volume above its soft limit that has a replica of it: "broker 3, volume /dev/sdb".
     places: Mapping[str, str]
-    held: frozenset[str]  # those with a replica on a volume at factor 0; requests to them are turned back
+    held: frozenset[str]  # the topics with a replica on a volume at factor 0; the fence turns requests to them back

@@ -1,16 +1,16 @@
-"""A kit that checks a plugin against the contract of :mod:`quotahost.api`, without a broker. Public.
+"""This kit checks a plugin against the contract of :mod:`quotahost.api`, without a broker. Public.
 
-One call in a test of yours::
+A plugin's test needs one call::
 
     from quotahost.testing import check_supplier
 
     def test_it_keeps_the_contract():
         check_supplier(OffPeak, {"plugin.off-peak.produce": "1M"}, name="off-peak")
 
-If the plugin breaks the contract, the check fails with an AssertionError whose sentence names the contract's number.
-:class:`FakeHost` drives a plugin step by step, for tests of what it decides, on a :class:`FakeBroker`. It refuses
-plugins and properties by a :class:`PluginError` or a :class:`SettingsError`, as a broker does at its start. The
-modules below are private; import from here.
+If the plugin breaks the contract, the check raises an AssertionError with the number of the sentence.
+:class:`FakeHost` calls a plugin step by step on a :class:`FakeBroker`, for tests of the plugin's decisions. Like a
+broker at its start, FakeHost refuses plugins with a :class:`PluginError` and properties with a :class:`SettingsError`.
+Import from this package; its modules are private.
 """
 
 from quotahost.broker.discovery import PluginError

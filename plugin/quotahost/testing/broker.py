@@ -1,4 +1,4 @@
-"""A broker that answers what a test has set, and remembers the numbers that plugins show on it."""
+"""FakeBroker is a broker for tests: it returns the answers that a test sets, and keeps the numbers of plugins."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,24 +13,24 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class FakeBroker:
-    """A ``quotahost.api.Broker`` and ``Metrics`` for tests; change its attributes at any time."""
+    """A ``Broker`` and ``Metrics`` for tests, which may set attributes at any time. A method raises a set exception."""
 
     node: Mapping[str, str] = field(default_factory=dict)  # ``properties()``, such as ``{"log.dirs": "/data/1"}``
     client: dict[str, str] = field(default_factory=dict)  # ``client_config()``
-    # An exception is raised in place of an answer. By id, whether a broker of ``registered()`` is fenced.
+    #: ``registered()``: for each broker's id, True if the broker is fenced.
     brokers: dict[int, bool] | Exception = field(default_factory=lambda: ConnectionError("no broker here"))
     directories: list[LogDir] | Exception = field(default_factory=lambda: ConnectionError("no broker here"))
     offline: tuple[str, ...] = ()  # ``offline_log_dirs()``
     sizes: dict[tuple[str, int], tuple[int, bool]] = field(default_factory=dict)  # ``replicas()``, by topic, partition
-    usages: list[ClientUse] | Exception = field(default_factory=list)
-    looked: Look | Exception = field(default_factory=lambda: ConnectionError("no broker here"))
-    loaded: Load | Exception = field(default_factory=lambda: Load(0, 0, {}, 0))
-    explained: dict[Client, list[str]] = field(default_factory=dict)
-    #: Every gauge and counter by type, name and attribute, as it is now.
+    usages: list[ClientUse] | Exception = field(default_factory=list)  # ``usage()``
+    looked: Look | Exception = field(default_factory=lambda: ConnectionError("no broker here"))  # ``look()``
+    loaded: Load | Exception = field(default_factory=lambda: Load(0, 0, {}, 0))  # ``load()``
+    explained: dict[Client, list[str]] = field(default_factory=dict)  # ``explain()``
+    #: The present value of every gauge and counter, by type, name and attribute.
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
 
     def number(self, type: str, attribute: str, name: str = "") -> float | None:
-        """The number that is shown, None if none is."""
+        """The value of a gauge or counter; None if a plugin has not published it."""
         return self.shown.get((type, name, attribute))
 
     # ---- quotahost.api.Broker ----
@@ -39,7 +39,7 @@ class FakeBroker:
         return self.node
 
     def client_config(self) -> dict[str, str]:
-        # A copy, so that what a plugin adds for its own client doesn't show in the next answer.
+        # A copy, because a plugin may add properties for its own client to the answer.
         return dict(self.client)
 
     def registered(self) -> dict[int, bool]:
@@ -69,14 +69,14 @@ class FakeBroker:
     # ---- quotahost.api.Metrics ----
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
-        texts(type, name, attribute)  # what is no text, or no number, fails here, as in a broker
+        texts(type, name, attribute)  # here and in float() wrong types fail as they do in a broker
         self.shown[type, name, attribute] = float(value)
 
     def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
         self.gauge(type, name, attribute, self.shown.get((type, name, attribute), 0.0) + float(by))
 
     def forget(self, type: str, name: str) -> None:
-        # A list, since the loop removes keys of what it walks through.
+        # A list, because the loop removes keys.
         for key in [key for key in self.shown if key[:2] == (type, name)]:
             self.shown.pop(key, None)
 

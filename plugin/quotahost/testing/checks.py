@@ -1,9 +1,10 @@
-"""One check for each role.
+"""Each role has one check, which a test calls with a plugin.
 
-Every check builds the plugin as at a broker's start, calls it as the host would, changes the properties live, closes
-the plugin, and looks for threads that it left behind (``_check``). A supplier's answers are kept from event to event:
-each must be of the right type, come from memory, and stay the same until the supplier announces another. A policy that
-knows its limits is asked for those of each volume, which must fit the factor that it gave the volume.
+1. The check builds the plugin as at a broker's start, calls it like the host, changes the properties live, closes the
+   plugin, and looks for threads that the plugin has not ended (``_check``).
+2. The check of a supplier compares the answers before and after each event. Each answer must have the right type, come
+   from memory, and stay equal until the supplier announces a change.
+3. The check of a policy with limits asks for the limits of each volume; they must fit the policy's factor.
 """
 
 import threading
@@ -25,9 +26,9 @@ from quotahost.testing.samples import CLIENT_QUOTAS, CLIENTS, VOLUMES
 
 T = TypeVar("T")
 Answers: TypeAlias = dict[tuple[Client, QuotaType], Quota | None]
-_FROM_MEMORY: Final = 0.01  # seconds; 20,000 clients may be new at once, and are asked for one after the other
+_FROM_MEMORY: Final = 0.01  # seconds; the host may ask for 20,000 new clients, one after the other
 _NEVER_NAMED: Final = "a client-id that no property names"
-_TRIES: Final = 5  # one slow answer may be the machine's fault; so many are the plugin's
+_TRIES: Final = 5  # a busy machine may slow one answer; if all answers are slow, the plugin is slow
 _LIMITS: Final = ("soft_limit", "hard_limit")
 _BREACHES: Final = ("breaches_soft_limit", "breaches_hard_limit")
 
@@ -37,19 +38,19 @@ def check_supplier(
     name: str | None = None, clients: Sequence[Client] = (), reconfigured: Properties | None = None,
     broker: FakeBroker | None = None,
 ) -> None:  # fmt: skip
-    """Check a supplier: its answers for all kinds of clients, whether it announces what changes, and whether the
+    """Check a supplier: its answers for all kinds of clients, whether it announces changed answers, and whether the
     client-ids that ``distinct_client_ids`` doesn't name really have equal quotas.
 
     Args:
         entry: the class or function, or the name of an installed plugin.
-        properties: the broker's, such as ``{"plugin.NAME.produce": "1M"}``.
-        name: NAME; by default the entry point's, or the class' in kebab-case (OffPeak: off-peak).
-        clients: to be asked for in addition to :data:`quotahost.testing.CLIENTS`.
-        reconfigured: other properties, to change to, and back, while the plugin lives.
-        broker: the broker around it; by default one that knows nothing.
+        properties: the broker's properties, such as ``{"plugin.NAME.produce": "1M"}``.
+        name: NAME; by default the entry point's name, or the class name in kebab-case (OffPeak: off-peak).
+        clients: more clients to ask for, beside :data:`quotahost.testing.CLIENTS`.
+        reconfigured: other properties; the check changes to them, and back, while the plugin runs.
+        broker: the broker that answers the plugin's questions; the default broker has no answers.
 
     Raises:
-        AssertionError: what is wrong, and which number of the contract it breaks.
+        AssertionError: the plugin breaks the contract; the message has the number of the sentence.
     """
     check = partial(_check_answers, clients=[*CLIENTS, *clients])
     _check(Role.SUPPLIER, entry, properties, name, reconfigured, broker, check)
@@ -59,7 +60,7 @@ def check_factor_source(
     entry: Entry[QuotaFactorSource], properties: Properties | None = None, *,
     name: str | None = None, reconfigured: Properties | None = None, broker: FakeBroker | None = None,
 ) -> None:  # fmt: skip
-    """Check a factor source: what it reads, again and again. Arguments and errors as of :func:`check_supplier`."""
+    """Check a factor source: several answers of ``read``. Arguments and errors are those of :func:`check_supplier`."""
     _check(Role.FACTOR_SOURCE, entry, properties, name, reconfigured, broker, _check_readings)
 
 
@@ -68,10 +69,10 @@ def check_policy(
     name: str | None = None, volumes: Sequence[Volume] = (), reconfigured: Properties | None = None,
     broker: FakeBroker | None = None,
 ) -> None:  # fmt: skip
-    """Check a policy: a factor from 0 to 1 for every volume, no larger one for a fuller volume, and limits that fit it.
+    """Check a policy: its factors are from 0 to 1, never rise with a fuller volume, and fit its limits.
 
-    ``volumes`` are judged in addition to :data:`quotahost.testing.VOLUMES`; other arguments and errors as of
-    :func:`check_supplier`.
+    ``volumes`` are more volumes to ask for, beside :data:`quotahost.testing.VOLUMES`. The other arguments and the
+    errors are those of :func:`check_supplier`.
     """
     check = partial(_check_factors, volumes=[*VOLUMES, *volumes])
     _check(Role.POLICY, entry, properties, name, reconfigured, broker, check)
@@ -82,9 +83,9 @@ def check_task(
     name: str | None = None, reconfigured: Properties | None = None, within: float = 30.0,
     broker: FakeBroker | None = None,
 ) -> None:  # fmt: skip
-    """Check a task: it runs, and runs again, each time ``within`` so many seconds.
+    """Check a task: it runs several times, and each run ends ``within`` this number of seconds.
 
-    Other arguments and errors as of :func:`check_supplier`.
+    The other arguments and the errors are those of :func:`check_supplier`.
     """
     _check(Role.TASK, entry, properties, name, reconfigured, broker, lambda host: host.run(within))
 
@@ -93,14 +94,14 @@ def _check(
     role: Role, entry: Entry[PluginT], properties: Properties | None, name: str | None,
     reconfigured: Properties | None, broker: FakeBroker | None, check: Callable[[FakeHost[PluginT]], None],
 ) -> None:  # fmt: skip
-    """Check a plugin when it is built, and again after each live change: to equal settings, to others, and back."""
-    # Taken before the plugin is built, since its constructor may start threads already.
+    """Check a plugin after building it, and again after each live change: to equal settings, to others, and back."""
+    # The constructor may start threads, so the list is taken before.
     before = set(threading.enumerate())
     with _breaking(1, "with these properties a broker would not start: ", PluginError, SettingsError):
         host = FakeHost(role, entry, properties, name=name, broker=broker)
     with host:
         check(host)
-        # Another object, as after a change of other properties (contract 8).
+        # A new settings object, as after a change of other properties (contract 8).
         host.context.settings = host.context.settings.model_copy()
         check(host)
         reconfigure: Callable[[Any], None] | None = getattr(host.plugin, "reconfigure", None)
@@ -111,7 +112,7 @@ def _check(
             with _breaking(8, "a live change would be refused: ", PluginError, SettingsError):
                 host.reconfigure(given)
             check(host)
-    # Only after close(), and not after a failure: that one is what the author must see.
+    # After a failure the threads are not checked, because the author must see the failure.
     _check_threads(before, host.patience)
 
 
@@ -125,7 +126,7 @@ def _breaking(number: int, what: str, *errors: type[Exception]) -> Iterator[None
 
 def _check_threads(before: set[threading.Thread], patience: float) -> None:
     end = time.monotonic() + patience
-    # Not by join(), which raises for a thread that is listed, but just being started.
+    # join() would raise for a listed thread that is still starting.
     while (left := set(threading.enumerate()) - before) and time.monotonic() < end:
         time.sleep(0.001)
     for thread in left:
@@ -133,7 +134,7 @@ def _check_threads(before: set[threading.Thread], patience: float) -> None:
 
 
 def _from_memory(host: FakeHost[Any], what: str, question: Callable[[], T]) -> T:
-    """The first quick answer to a question. Raises ContractBroken if all of several are slow."""
+    """Ask a question until an answer is quick, and return it. Raises ContractBroken if all _TRIES answers are slow."""
     best = float("inf")
     for _ in range(_TRIES):
         begin = time.perf_counter()
@@ -149,11 +150,11 @@ def _from_memory(host: FakeHost[Any], what: str, question: Callable[[], T]) -> T
 
 
 def _check_answers(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> None:
-    """Tell the supplier all that may happen, and ask for all again: it must have announced each answer that differs."""
+    """Send the supplier every event, and ask for all quotas again: it must have announced each changed answer."""
     tick = getattr(host.plugin, "tick", None)
     events: dict[str, list[Callable[[], object]]] = {
         "nothing has happened": [],
-        # A supplier may divide a quota by the number of brokers, and must announce what that changes.
+        # A supplier may divide a quota by the number of brokers, and must then announce the changed quotas.
         "cluster_changed()": [partial(host.cluster, 1, 2, 3), partial(host.cluster, 1)],
         "client_quota_changed()": [partial(host.client_quota, change) for change in CLIENT_QUOTAS],
         "tick()": [partial(_from_memory, host, "tick()", tick)] if callable(tick) else [],
@@ -166,7 +167,7 @@ def _check_answers(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> 
         announced = host.announced[begin:]
         if not calls and len(announced) >= len(answers):
             raise ContractBroken(10, "quota() calls answers_changed: the broker would ask again and again, without end")
-        # An announcement too many costs a question; one too few leaves a client with its old quota.
+        # A needless announcement costs only a question; a missing announcement leaves a client with its old quota.
         for (client, quota_type), answer in answers.items():
             before = known[client, quota_type]
             heard = any(p in (None, client.principal) and c in (None, client.client_id) for p, c in announced)
@@ -180,7 +181,7 @@ def _check_answers(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> 
 
 
 def _first_answers(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> tuple[int, Answers]:
-    """The first answers, and how much was announced before. A supplier may raise until it knows, as on a broker."""
+    """The number of announcements before, and the first answers. As on a broker, a supplier may raise at first."""
     end = time.monotonic() + host.patience
     while True:
         try:
@@ -223,7 +224,7 @@ def _check_shared(answers: Answers) -> None:
 def _check_alike(
     host: FakeHost[QuotaSupplier], principal: str, distinct: Callable[[str], object], clients: Sequence[Client]
 ) -> None:
-    """The client-ids that the supplier doesn't name have the same quotas, those that nobody has seen, too."""
+    """Check that all client-ids that the supplier doesn't name have the same quotas, also an unknown client-id."""
     what = f"distinct_client_ids({principal!r:.40})"
     named = _from_memory(host, what, partial(distinct, principal))
     if named is None:
@@ -244,7 +245,7 @@ def _check_alike(
 
 
 def _named(client: Client) -> str:
-    # Kafka lets a client-id have 32,767 bytes, and the samples have one of that length.
+    # Kafka accepts a client-id of 32,767 bytes, and a sample has such a client-id.
     principal, client_id = (repr(n if len(n) <= 40 else n[:40] + "…") for n in client)
     return f"principal {principal}, client-id {client_id}"
 
@@ -254,7 +255,7 @@ def _named(client: Client) -> str:
 
 def _check_readings(host: FakeHost[QuotaFactorSource]) -> None:
     for _ in range(3):
-        # `object`: the Protocol promises a type, but a plugin under test may answer anything.
+        # `object`: the Protocol promises a type, but a plugin under test may return any type.
         answer: object = _from_memory(host, "read()", host.plugin.read)
         with _breaking(6, "read(): ", TypeError):
             as_answer(answer, "")
@@ -270,12 +271,12 @@ def _check_readings(host: FakeHost[QuotaFactorSource]) -> None:
 
 def _check_factors(host: FakeHost[QuotaPolicy], volumes: Sequence[Volume]) -> None:
     last: dict[Volume, tuple[float, Volume]] = {}
-    # The pipeline lists only the fullest of volumes of one kind, since every policy falls as a volume fills
-    # (docs/adr/0009): by a policy that rises again the brokers would miss the smallest factor.
+    # The pipeline lists only the fullest volume of each kind (docs/adr/0009). If a factor could rise as a volume fills,
+    # the brokers would miss the smallest factor.
     host.factor_in_force(1.0)
     for volume in sorted(volumes, key=lambda v: v.consumed):
         factor = _factor(host, volume)
-        # Volumes of one name that differ in capacity or limits of their own are different ones.
+        # Two volumes with one name but another capacity, or other limits, are different volumes.
         same = replace(volume, consumed=0, topics=None)
         lowest, emptier = last.get(same, (1.0, volume))
         if factor > lowest:
@@ -292,7 +293,7 @@ def _factor(host: FakeHost[QuotaPolicy], volume: Volume) -> float:
 
 
 def _check_limits(host: FakeHost[QuotaPolicy], volume: Volume, factor: float) -> None:
-    """Ask a policy that knows its limits for those of one volume; ``factor`` is what it gave it."""
+    """Check a policy's limits for one volume, if it has limits; ``factor`` is the policy's factor for the volume."""
     lacking = [name for name in (*_LIMITS, *_BREACHES) if not callable(getattr(host.plugin, name, None))]
     if len(lacking) == 4:
         return
@@ -304,7 +305,7 @@ def _check_limits(host: FakeHost[QuotaPolicy], volume: Volume, factor: float) ->
     levels = byte_limits(volume, soft, hard)
     soft_level, level = (limit.consumed_at(volume.capacity) if limit else volume.capacity for limit in (soft, hard))
     above_soft, away = volume.consumed - soft_level, volume.consumed - level
-    rounded = max(1, volume.capacity / 1000)  # by a policy, so near its limit
+    rounded = max(1, volume.capacity / 1000)  # bytes: a policy may round its limits by this much
     wrong = {
         f"{volume} reaches its hard limit, {hard}, before its soft one, {soft}": levels and levels.contradict,
         f"{volume} breaches its hard limit, but not its soft one": breaches_hard and not breaches_soft,

@@ -1,7 +1,7 @@
-"""A host without a broker: builds one plugin, calls it as the host would, and remembers what it announces.
+"""FakeHost is a host without a broker: it builds one plugin, calls it like the real host, and keeps its announcements.
 
-A thread stands for the host thread, and each call has a time within which the plugin must answer. Whatever goes wrong
-in a call ends in :class:`ContractBroken`, the failure that a plugin's author sees.
+FakeHost calls the plugin on one thread that stands for the host thread, and waits only a limited time for each answer.
+Every failure of a call becomes a :class:`ContractBroken`, which the plugin's author sees.
 """
 
 import logging
@@ -27,36 +27,37 @@ from quotahost.testing.broker import FakeBroker
 T = TypeVar("T")
 PluginT = TypeVar("PluginT", default=Any)
 Properties: TypeAlias = Mapping[str, str]
-Entry: TypeAlias = Callable[[Context[Any]], PluginT] | str  # or the name of an installed one
+Entry: TypeAlias = Callable[[Context[Any]], PluginT] | str  # an entry point, or the name of an installed plugin
 _REFUSED = (discovery.PluginError, SettingsError)
 
 
 class ContractBroken(AssertionError):
-    """The plugin breaks a sentence of the contract, which the message names by its number."""
+    """The plugin breaks the contract; the message has the number of the sentence."""
 
     def __init__(self, number: int, sentence: str) -> None:
         super().__init__(f"{sentence} (contract {number} of quotahost.api)")
 
 
 class Caller:
-    """Runs functions on one thread of its own, one after the other."""
+    """Runs functions one after the other on its own thread."""
 
     def __init__(self, name: str) -> None:
         self._work: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
-        # A daemon, so that a plugin that hangs doesn't hang the test run.
+        # A daemon thread, so that a hanging plugin doesn't keep the test run from ending.
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def call(
         self, what: str, function: Callable[[], T], within: float, *,
         hanging: int = 3, raising: int = 5, passing: tuple[type[BaseException], ...] = (),
     ) -> T:  # fmt: skip
-        """Run the function ``within`` so many seconds, and return its answer; ``what`` names the call.
+        """Run the function, wait at most ``within`` seconds, and return the answer; ``what`` names the call in errors.
 
-        Raises ContractBroken number ``hanging`` if it took longer, ``raising`` if it raised anything but ``passing``.
+        Raises ContractBroken with the number ``hanging`` if the function takes longer, and with the number ``raising``
+        if the function raises an exception that is not one of ``passing``.
         """
         answer: Future[T] = Future()
         self._work.put((function, answer))
-        # Not result(within): a TimeoutError that the plugin raises would look like ours.
+        # result(within) would raise a TimeoutError, which the plugin may raise as well.
         if not wait([answer], within).done:
             raise ContractBroken(hanging, f"{what} did not return within {within:g} s")
         error = answer.exception()
@@ -65,7 +66,7 @@ class Caller:
         raise ContractBroken(raising, f"{what} raised {type(error).__name__}: {error}") from error
 
     def end(self) -> None:
-        """Let the thread end after what it does now."""
+        """End the thread after its present function."""
         self._work.put(None)
 
     def _run(self) -> None:
@@ -73,44 +74,44 @@ class Caller:
             function, answer = work
             try:
                 answer.set_result(function())
-            except BaseException as error:  # SystemExit, too, is a plugin's failure
+            except BaseException as error:  # also SystemExit: it is the plugin's failure
                 answer.set_exception(error)
 
 
 class FakeHost(Generic[PluginT]):
-    """One plugin in one role, on a thread that stands for the host thread.
+    """Runs one plugin in one role, on a thread that stands for the host thread.
 
-    What calls the plugin raises AssertionError if that raises or hangs. ``broker`` is the plugin's ``context.broker``
-    and ``context.metrics``; ``announced`` has the calls of ``answers_changed`` so far, as (principal, client-id), None
-    for any.
+    A method that calls the plugin raises AssertionError if the plugin raises or hangs. ``broker`` is the context's
+    ``broker`` and ``metrics``. ``announced`` lists each call of ``answers_changed`` as (principal, client-id), with
+    None for any.
     """
 
-    patience: ClassVar[float] = 5.0  # seconds after which a call is given up
-    start_patience: ClassVar[float] = 10.0  # seconds for importing and constructing; a broker waits for 30 s
+    patience: ClassVar[float] = 5.0  # seconds after which a call times out
+    start_patience: ClassVar[float] = 10.0  # seconds for importing and building; a broker waits for 30 s
 
     def __init__(
         self, role: Role, entry: Entry[PluginT], properties: Properties | None = None, *,
         name: str | None = None, node_id: int = 1, broker: FakeBroker | None = None,
     ) -> None:  # fmt: skip
-        """Build the plugin as at a broker's start; arguments as of ``check_supplier``.
+        """Build the plugin as at a broker's start. ``entry``, ``properties`` and ``name`` are as in ``check_supplier``.
 
-        ``broker`` is the broker around it, by default one that knows nothing. Raises PluginError or SettingsError as at
-        a broker's start, AssertionError if it hangs.
+        ``broker`` answers the plugin's questions; the default broker has no answers. Raises PluginError or
+        SettingsError as at a broker's start, and AssertionError if the plugin hangs.
         """
         self.announced: list[tuple[str | None, str | None]] = []
         self.broker = broker or FakeBroker()
         self._role, self._name, self._node = role, name or _name(entry), node_id
         self._entry = discovery.load(role, entry) if isinstance(entry, str) else entry
         self._host_thread = Caller("fake-quotahost-host")
-        # As on a broker, a task has a thread of its own.
+        # A task has its own thread, as on a broker.
         is_task = role is Role.TASK
         self._task_thread = Caller(f"fake-quotahost-task-{self._name}") if is_task else self._host_thread
-        # A function, because a live change replaces the settings while the monitor's thread runs.
+        # The monitor gets a function, because a live change replaces the settings while its thread runs.
         self._disks = DiskMonitor(self.broker, self.broker, node_id, lambda: self._in_force)
         try:
             self._in_force = self._settings(properties or {})
             self._loaded = self._build(self._in_force)
-        # Nobody can close a host that was never made, so its threads end here, after a KeyboardInterrupt too.
+        # If __init__ raises, the caller gets no object to close, so the threads end here, also at a KeyboardInterrupt.
         except BaseException:
             self._end()
             raise
@@ -126,44 +127,44 @@ class FakeHost(Generic[PluginT]):
     # ---- what the host calls ---------------------------------------------------------------------
 
     def call(self, what: str, function: Callable[[], T]) -> T:
-        """Call something of the plugin on the host thread; ``what`` names it in a failure."""
+        """Run a function that calls the plugin on the host thread; ``what`` names the call in errors."""
         return self._host_thread.call(what, function, self.patience)
 
     def quota(self, principal: str, client_id: str, quota_type: QuotaType) -> Quota | None:
-        """The supplier's answer."""
+        """The supplier's answer for a client and a quota type."""
         supplier: Any = self.plugin
         quota: Callable[[], Quota | None] = partial(supplier.quota, Client(principal, client_id), quota_type)
         return self.call("quota()", quota)
 
     def client_quota(self, change: ClientQuotaChange) -> None:
-        """Kafka's own client quota was set or removed: hand it to a plugin that listens."""
+        """Call the plugin's ``client_quota_changed``, if it has the method: a Kafka client quota was set or removed."""
         self._hand("client_quota_changed", change)
 
     def cluster(self, *brokers: int, cluster_id: str = "fake") -> None:
-        """The cluster consists of these brokers: hand it to a plugin that listens."""
+        """Call the plugin's ``cluster_changed``, if it has the method: the live brokers are now these."""
         self._hand("cluster_changed", Cluster(cluster_id, frozenset(brokers)))
 
     def tick(self) -> None:
-        """A second has passed: call ``tick()`` of a plugin that has it."""
+        """Call the plugin's ``tick``, if it has the method: a second has passed."""
         self._hand("tick")
 
     def factor_in_force(self, factor: float) -> None:
-        """This factor has applied since the last call: hand it to a policy that listens."""
+        """Call the policy's ``factor_in_force``, if it has the method: this factor has applied since the last call."""
         self._hand("factor_in_force", factor)
 
     def run(self, within: float = 30.0) -> None:
-        """Run the task once, on the task's thread, ``within`` so many seconds."""
+        """Run the task once on the task's thread. The run must end ``within`` this number of seconds."""
         task: Any = self.plugin
         self._task_thread.call("run()", task.run, within, hanging=4)
 
     def reconfigure(self, properties: Properties) -> None:
-        """Change the broker's properties live; a plugin without ``reconfigure`` is closed and built anew.
+        """Change the broker's properties live. A plugin without ``reconfigure`` is rebuilt, and the old one closed.
 
         Raises PluginError or SettingsError if the new properties are refused; then nothing has changed.
         """
         settings = self._settings(properties)
         reconfigure = getattr(self.plugin, "reconfigure", None)
-        # The same three cases as in broker.host.plugins: nothing changed for it, it adapts, or it is built anew.
+        # The cases are those of broker.host.plugins: the plugin's properties are equal, it adapts, or it is rebuilt.
         if settings.plugin.get(self._name, {}) == self.context.settings.plugin.get(self._name, {}):
             self.context.settings = settings
         elif callable(reconfigure):
@@ -171,14 +172,14 @@ class FakeHost(Generic[PluginT]):
             self.context.settings, self.context.section = settings, section
             self.call("reconfigure()", lambda: reconfigure(section))
         else:
-            # Before the old one is closed: if it can't be built, the old one goes on, as on a broker.
+            # The old plugin is closed last: if the build fails, the old plugin continues, as on a broker.
             new = self._build(settings)
             self._close_plugin()
             self._loaded = new
         self._in_force = settings
 
     def close(self) -> None:
-        """Close the plugin, as at the broker's end, and end the threads that stand for the host's."""
+        """Close the plugin as at the broker's shutdown, and end the threads of this fake host."""
         try:
             self._close_plugin()
         finally:
@@ -202,7 +203,7 @@ class FakeHost(Generic[PluginT]):
         for name, text in given.items():
             if not isinstance(text, str):
                 raise TypeError(f"{name}={text!r}: write a property as text, as in a broker's file")
-        # The settings refuse plugin.NAME.* of a plugin that no property names.
+        # The settings refuse plugin.NAME.* if no property names the plugin, so the role's property names it here.
         given.setdefault(PREFIX + self._role.broker_property, self._name)
         return Settings.from_properties(given)
 
@@ -223,7 +224,7 @@ class FakeHost(Generic[PluginT]):
                 if callable(found := getattr(self.plugin, "close", None)):
                     found()
 
-        # A task is closed on its own thread (contract 7); for other roles this is the host thread.
+        # A task closes on its own thread (contract 7); for the other roles this attribute is the host thread.
         self._task_thread.call("close()", close, self.patience, hanging=7, raising=7)
 
     def _end(self) -> None:

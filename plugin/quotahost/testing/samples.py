@@ -1,13 +1,13 @@
-"""What a broker may hand to a plugin: clients of any name, all kinds of client quotas, volumes of any fill.
+"""These samples are values that a broker may pass to a plugin: clients, client quotas and volumes of all kinds.
 
-The checks ask for all of these; a test of yours may, too.
+The checks use all of these samples; a plugin's own tests may use them, too.
 """
 
 from typing import Final
 
 from quotahost.model import DEFAULT, QUOTA_TYPES, Client, ClientQuotaChange, Default, QuotaEntity, Volume
 
-# Kafka lets a client choose any client-id of up to 32,767 bytes; a principal may be a distinguished name.
+# Kafka accepts any client-id of up to 32,767 bytes; a principal may be a distinguished name.
 _ANY_CHARACTERS: Final = 'a:b\t"ü\n *?=,#\\\u2028🦉\0'
 
 CLIENTS: Final = (
@@ -22,7 +22,7 @@ CLIENTS: Final = (
     Client("a:b", "c"),
     Client("a", "b:c"),
     Client(_ANY_CHARACTERS, _ANY_CHARACTERS),
-    # A client may choose the name by which Kafka writes its default entity.
+    # A client may have the name that Kafka prints for its default entity.
     Client("<default>", "<default>"),
     Client("alice", "x" * 32_767),
 )
@@ -46,7 +46,7 @@ CLIENT_QUOTAS: Final = tuple(
 
 VOLUMES: Final = tuple(
     Volume("1", "/data", capacity, int(capacity * share))
-    # The largest is Java's largest long, in which Kafka reports sizes.
+    # The largest capacity is Java's largest long, because Kafka reports sizes as longs.
     for capacity in (1, 10**9, 10**12, 2**63 - 1)
     for share in (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0, 1.01)
 )

@@ -1,11 +1,11 @@
-"""Throttling arithmetic as small exact models: Kafka's, the KIPs' and quotahost's tap; no I/O, no clock of their own.
+"""These small exact models compute throttling as Kafka, the KIPs and quotahost's tap do, without I/O or a clock.
 
-Kafka's are ``SampledRate`` (PRODUCE, FETCH, REQUEST) and ``TokenBucket`` (CONTROLLER_MUTATION). Those that only a
-document has bear its name: ``simple_delay_s`` is KIP-13's, ``RevisionDiffRate`` and ``Version15Rate`` are KIP-599's.
-``Tap`` is quotahost's own: how a factor moves limits. Public.
+``SampledRate`` (PRODUCE, FETCH, REQUEST) and ``TokenBucket`` (CONTROLLER_MUTATION) are Kafka's. Some models exist only
+in a document: ``simple_delay_s`` in KIP-13, ``RevisionDiffRate`` and ``Version15Rate`` in KIP-599. ``Tap`` is
+quotahost's own: it makes the limits follow the factor over time. Public.
 
-Time is always an argument, in milliseconds, and never decreases from call to call. Rates are per second, of
-whatever is recorded: bytes, mutations, percent of a thread's time.
+The caller always passes the time, in milliseconds; the time must never decrease from call to call. Rates are per
+second, in the unit of the recorded values: bytes, mutations, percent of a thread's time.
 """
 
 from quotahost.throttling.kip_599 import RevisionDiffRate, SpreadRate, TokenBucket, Version15Rate, samples_of_burst

@@ -1,16 +1,16 @@
-"""How Kafka measures and throttles PRODUCE, FETCH and REQUEST quotas: a ``Rate`` over a ``SampledStat``.
+"""This module models how Kafka measures and throttles PRODUCE, FETCH and REQUEST: a ``Rate`` over a ``SampledStat``.
 
-A broker keeps ``quota.window.num`` samples (11) of ``quota.window.size.seconds`` (1 s) for each sensor. The rate is
-their sum over the time that they span. Above the limit the client is muted for as long as it takes, without records,
-until the rate is back at the limit. The model follows these lines of Kafka 4.3.1:
+A broker keeps ``quota.window.num`` samples (11) of ``quota.window.size.seconds`` (1 s) for each sensor. The rate is the
+sum of the samples, divided by the time that they span. If the rate exceeds the limit, the broker mutes the client until
+the rate, without new records, is back at the limit. The model follows these lines of Kafka 4.3.1:
 
 - ``org.apache.kafka.common.metrics.stats.Rate``: ``measure`` 77-78, ``windowSize`` 83-113;
 - ``org.apache.kafka.common.metrics.stats.SampledStat``: ``record`` 51-57, ``advance`` 61-70,
   ``purgeObsoleteSamples`` 127-136;
 - ``org.apache.kafka.server.quota.QuotaUtils``: ``throttleTime`` 42-45.
 
-``tests/throttling`` compares it with those classes in a JVM. KIP-13 has another formula for the delay
-(:func:`simple_delay_s`), which no Kafka uses.
+``tests/throttling`` compares the model with those classes in a JVM. KIP-13 has another formula for the delay
+(:func:`simple_delay_s`), which no version of Kafka uses.
 """
 
 import math
@@ -22,7 +22,7 @@ _LONG_MAX: Final = 2**63 - 1
 
 
 class QuotaWindows(NamedTuple):
-    """Over which windows a broker measures PRODUCE, FETCH and REQUEST: how many, and of how many seconds each."""
+    """The windows over which a broker measures PRODUCE, FETCH and REQUEST: their number, and their size in seconds."""
 
     number: int
     size: int
@@ -37,9 +37,9 @@ def quota_windows(broker: Mapping[str, str]) -> QuotaWindows:
 def quota_window(broker: Mapping[str, str]) -> float:
     """The longest window in seconds: (``quota.window.num`` + 1) x ``quota.window.size.seconds``.
 
-    ``SampledStat`` keeps one sample more than ``quota.window.num`` as long as it overlaps the monitored time, and
+    ``SampledStat`` keeps one more sample than ``quota.window.num`` while that sample overlaps the monitored time, and
     ``Rate.windowSize`` counts from the start of the oldest sample. Kafka mutes for (rate - limit) / limit x window, so
-    a step of the limit that was computed for a shorter window would mute for longer than ``max.mute``.
+    a step of the limit that was computed for a shorter window would mute a client for longer than ``max.mute``.
     """
     windows = quota_windows(broker)
     return float((windows.number + 1) * windows.size)
@@ -48,8 +48,8 @@ def quota_window(broker: Mapping[str, str]) -> float:
 def simple_delay_s(produced: float, bound: float, limit: float) -> float:
     """KIP-13's delay in seconds over N windows of one second: ``(produced - bound) / limit``, 0 within the bound.
 
-    ``produced`` is the sum over all N windows, ``bound`` what they allow, N times the limit per second. The KIP's
-    example: 5 MB/s in 10 windows allow 50 MB; 60 MB were produced; the delay is 2 s.
+    ``produced`` is the sum over all N windows, and ``bound`` is N times the limit per second. The KIP's example: 5 MB/s
+    in 10 windows allow 50 MB; a client produced 60 MB; the delay is 2 s.
     """
     return max(0.0, (produced - bound) / limit)
 
@@ -66,16 +66,16 @@ class _Sample:
 
 
 class SampledRate:
-    """The sum of the samples in the last windows, divided by the time that they span."""
+    """The rate of one sensor: the sum of the samples in the last windows, divided by the time that they span."""
 
     def __init__(self, samples: int, window_ms: int) -> None:
-        """Kafka's ``MetricConfig.samples`` and ``timeWindow``, both 1 or more."""
+        """The arguments are Kafka's ``MetricConfig.samples`` and ``timeWindow``, both 1 or more."""
         self._max, self._window_ms = samples, window_ms
         self._samples: list[_Sample] = []
         self._current = 0
 
     def record(self, value: float, now_ms: int) -> None:
-        """``SampledStat.record``: a sample whose window is over is followed by the next."""
+        """Add a value to the current sample; after the end of its window, begin the next (``SampledStat.record``)."""
         if not self._samples:
             self._samples.append(_Sample(now_ms, now_ms))
         if now_ms - self._samples[self._current].started_ms >= self._window_ms:
@@ -85,22 +85,22 @@ class SampledRate:
         sample.last_ms = now_ms
 
     def measure(self, now_ms: int) -> float:
-        """``Rate.measure``, per second."""
+        """The rate per second (``Rate.measure``)."""
         total, size_ms = self._total(now_ms)
         return total / (size_ms / 1000.0)
 
     def window_size_ms(self, now_ms: int) -> int:
-        """``Rate.windowSize``: the time since the oldest sample began, but at least all windows less one.
+        """The time since the oldest sample began, but at least all windows less one (``Rate.windowSize``).
 
-        So a new client isn't judged by its first second alone. Kafka keeps a sample that overlaps the monitored time
-        whole, so the result may be as large as ``(samples + 1) * window_ms``; see ``quota_window``.
+        The minimum keeps the first second of a new client from deciding alone. Kafka counts a sample that overlaps the
+        monitored time as a whole, so the result may be up to ``(samples + 1) * window_ms``; see ``quota_window``.
         """
         return self._total(now_ms)[1]
 
     def throttle_ms(self, bound: float, now_ms: int) -> int:
-        """``QuotaUtils.throttleTime``: ms without records after which the rate is back at ``bound`` per second, or 0.
+        """The ms without records until the rate is back at ``bound`` per second, or 0 (``QuotaUtils.throttleTime``).
 
-        Kafka makes an ``int`` of it (``ClientQuotaManager.recordAndGetThrottleTimeMs``): above 24.8 days it wraps.
+        Kafka casts it to ``int`` (``ClientQuotaManager.recordAndGetThrottleTimeMs``), which overflows after 24.8 days.
         """
         total, size_ms = self._total(now_ms)
         rate = total / (size_ms / 1000.0)
@@ -109,26 +109,26 @@ class SampledRate:
         return to_long(divide(rate - bound, bound) * size_ms)
 
     def _total(self, now_ms: int) -> tuple[float, int]:
-        """``purgeObsoleteSamples``, then the sum of the samples and ``windowSize``, in one walk: runs take millions."""
+        """The sum and ``windowSize`` after ``purgeObsoleteSamples``, in one loop, as runs make millions of calls."""
         if not self._samples:
             self._samples.append(_Sample(now_ms, now_ms))
-        # In Kafka's order, one by one: sum() rounds otherwise from Python 3.12 on.
+        # The loop adds in Kafka's order; sum() rounds differently from Python 3.12 on.
         total, oldest_ms, obsolete_ms = 0.0, 2**63, now_ms - self._max * self._window_ms
         for sample in self._samples:
-            # By the last record, as in Kafka: a sample that began before the monitored time may reach into it.
+            # Kafka looks at the last record, because a sample that began before the monitored time may reach into it.
             if sample.last_ms <= obsolete_ms:
                 sample.reset(now_ms)
             if sample.started_ms < oldest_ms:
                 oldest_ms = sample.started_ms
             total += sample.value
         elapsed = now_ms - oldest_ms
-        # Windows that have not begun yet are taken for windows without records.
+        # Windows that have not begun yet count as windows without records.
         missing = self._max - 1 - elapsed // self._window_ms
-        # With one sample and no time passed the length would be 0; Kafka then divides by 1 ms.
+        # If there is one sample and no time has passed, the size would be 0; Kafka then divides by 1 ms.
         return total, max(elapsed + max(missing, 0) * self._window_ms, 1)
 
     def _advance(self, now_ms: int) -> None:
-        # One sample more than asked for: the oldest may overlap the monitored time.
+        # Kafka keeps one sample more than configured, because the oldest may overlap the monitored time.
         self._current = (self._current + 1) % (self._max + 1)
         if self._current >= len(self._samples):
             self._samples.append(_Sample(now_ms, now_ms))
@@ -136,19 +136,19 @@ class SampledRate:
             self._samples[self._current].reset(now_ms)
 
 
-# ---- Java's arithmetic where it differs from Python's, so that the models give Kafka's very numbers ----
+# ---- Java's arithmetic, which differs from Python's: the models return exactly Kafka's numbers ----
 
 
 def divide(a: float, b: float) -> float:
-    """``a / b`` of doubles, ``a`` above 0 and ``b`` not below: by 0 it is infinite."""
+    """``a / b`` of doubles, ``a`` above 0 and ``b`` at least 0; infinity if ``b`` is 0."""
     return a / b if b else math.inf
 
 
 def to_long(x: float) -> int:
-    """``Math.round`` of a double from 0 on: the nearest long, halves upwards."""
-    # Java gives the nearest long where Python's integers would grow.
+    """Java's ``Math.round`` of a double of at least 0: the nearest long, with halves rounded up."""
+    # Java returns the largest long; Python's integers have no limit.
     if x >= _LONG_MAX:
         return _LONG_MAX
-    # Not by round(), which takes halves to the even neighbour.
+    # round() would round halves to the even neighbour.
     floor = math.floor(x)
     return floor + (x - floor >= 0.5)

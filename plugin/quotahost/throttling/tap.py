@@ -1,80 +1,80 @@
-"""How limits follow the factor over time, downwards and upwards: the tap.
+"""The tap makes limits follow the factor over time, downwards and upwards.
 
-Kafka doesn't hold a client to its limit at each moment, but to the mean over its windows. So a limit that follows the
-factor at once shuts a client off until the past fits, or lets it send a whole window's bytes at once when the past is
-empty, as after a PAUSE. The tap moves by the mean of the factor over about the time that Kafka looks back: then what
-a client at its limit sends is the quota times the factor, now. docs/adr/0017-a-tap-not-a-ramp.md has the figures.
-
-``Tap.java`` is the same in the broker; tests/throttling/test_tap.py holds the two equal to the bit. So operations stand
-here in the same order as there.
+Kafka doesn't compare a client's present rate with the limit, but the mean over its windows. If a limit followed the
+factor immediately, Kafka would mute the client until the mean fits; or, if the windows are empty, as after a PAUSE, the
+client could send a whole window's bytes at once. So the tap follows the mean of the factor over about the time that
+Kafka looks back: then a client at its limit sends the quota times the present factor. docs/adr/0017-a-tap-not-a-ramp.md
+has the figures. ``Tap.java`` is the same in the broker; tests/throttling/test_tap.py compares the two bit by bit, so
+both must do their operations in the same order.
 """
 
 from collections import deque
 from typing import Final
 
-#: Below this value the limits of all but absurdly high quotas are at the floor: the tap goes to 0 at once.
+#: Below this value the limits of all quotas except absurdly high ones are at the floor, so the tap goes to 0 directly.
 NEGLIGIBLE: Final = 1e-5
-#: A smaller part of the value isn't worth a step: each makes Kafka scan all its sensors.
+#: The smallest step, as a share of the value, because each step makes Kafka scan all its sensors.
 STEP: Final = 0.02
-#: How much later the rise begins after a PAUSE that was held, in ms: clients that were turned back wait before they try
-#: again, for longer each time, up to a second (``retry.backoff.max.ms`` of librdkafka and Java).
+#: The delay of the rise after a held PAUSE, in ms: clients that were turned back wait before each retry, longer each
+#: time, up to a second (``retry.backoff.max.ms`` of librdkafka and Java).
 RETRY_MS: Final = 750
-#: How many changes of the factor the mean takes into account at most; of more, the oldest counts as the next.
+#: The most changes of the factor in the mean; if there are more, the time of the oldest factor counts for the next.
 MOST: Final = 512
 
 
 def lowered(whole: float, factor: float, floor: float) -> float:
-    """What a factor of 0 to 1 makes of a rate: no factor takes it below the floor (``org.quotahost.table.Rule``)."""
+    """A rate after a factor of 0 to 1, which never lowers the rate below the floor (``org.quotahost.table.Rule``)."""
     return max(min(whole, floor), whole * factor)
 
 
 def _looks_back_ms(windows: int, window_ms: int) -> tuple[int, int]:
-    """How far back Kafka looks in ms, in the mean, where the windows were empty, and where they are full.
+    """The mean time in ms over which Kafka measures: if the windows were empty, and if they are full.
 
-    Empty, ``Rate.windowSize`` is from (windows - 1) to windows. Full, the oldest one counts whole while it overlaps.
+    ``Rate.windowSize`` of empty windows is (windows - 1) to ``windows`` windows. A full oldest window counts whole.
     """
     return windows * window_ms - window_ms // 2, windows * window_ms + window_ms // 2
 
 
 def rise(since_ms: int, windows: int, window_ms: int) -> float:
-    """The share of its limit (0..1) that a client gets so many ms after it began with empty windows."""
+    """The share of its limit (0..1) that a client gets ``since_ms`` ms after it began with empty windows."""
     time, _ = _looks_back_ms(windows, window_ms)
     return 1.0 if since_ms >= time else max(1.0 / windows, since_ms / time)
 
 
 class Tap:
-    """The ``value`` that quotas are multiplied by, on its way to a factor; it begins at 1, as if it had always been."""
+    """The tap's ``value`` multiplies quotas and moves towards the factor. It begins as after a long factor of 1."""
 
     def __init__(self, windows: int = 11, window_ms: int = 1000, max_mute_ms: int = 30_000) -> None:
         """The arguments are those of ``configure``."""
         self.value = 1.0
         self._held, self._held_since_ms, self._clients_wait_until_ms = False, 0, -(2**63)
-        self._factor = 1.0  # as it counts for the mean
-        # Each with when it was left, in ms, the oldest first: the factors that the mean still reaches back to, and the
-        # higher values of Kafka's time, of which the first is the highest.
+        self._factor = 1.0  # the present factor in the mean
+        # Both deques have pairs of a number and the time (ms) when it ended, the oldest first: the factors that still
+        # count in the mean, and the tap's higher values in the time that Kafka looks back (the first is the highest).
         self._factors: deque[tuple[float, int]] = deque()
         self._past: deque[tuple[float, int]] = deque()
         self.configure(windows, window_ms, max_mute_ms)
 
     def configure(self, windows: int, window_ms: int, max_mute_ms: int) -> None:
-        """Set the pace: Kafka's windows and ``max.mute``, in ms. With ``window_ms`` 0 every step is taken at once."""
+        """Set the pace by Kafka's windows and ``max.mute``, in ms. If ``window_ms`` is 0, the tap moves immediately."""
         self._kafka_ms = (windows + 1) * window_ms
         self._empty_ms, self._full_ms = _looks_back_ms(windows, window_ms)
-        # The share of the factor with which a limit begins, where the windows are empty. Kafka divides by that many
-        # windows at the end of a client's first one, so it gets in its first second what its quota gives in a second. A
-        # smaller one would mute those who send large batches for longer: Kafka mutes for excess / limit x window.
+        # The share of the factor at which a limit begins if the windows are empty. At the end of the first window Kafka
+        # divides by all ``windows``, so in its first second the client gets its quota for one second. A smaller share
+        # would mute clients with large batches for longer: Kafka mutes for excess / limit x window.
         self._least = 1.0 / windows
         self._step_share = self._kafka_ms / (self._kafka_ms + max_mute_ms)
 
     def step(self, factor: float, held: bool, now_ms: int) -> bool:
-        """Move as far towards a factor (0..1) as is allowed now (monotonic); whether the value has changed.
+        """Move towards a factor (0..1) as far as allowed at ``now_ms`` (monotonic). Return True if the value changes.
 
-        ``held``: a fence turns back what the limits would slow. The mean then counts 0, since nothing is recorded; for
-        those who pass the fence the value goes no lower than where it begins after the release.
+        ``held``: a fence turns back the requests that the limits would slow. The mean then counts 0, because Kafka
+        records nothing. For clients that pass the fence, the value doesn't fall below 1 / windows, where the rise after
+        the release begins.
         """
         self._remember(self._counted(factor, held, now_ms), now_ms)
         least = min(self.value, self._least) if held else self._least * factor
-        # How full a client's windows are isn't known here: the larger mean delays nobody for what it hasn't sent.
+        # The tap doesn't know how full a client's windows are. The larger mean delays no client for unsent bytes.
         target = max(self._mean(self._full_ms, now_ms), self._mean(self._empty_ms, now_ms), least)
         value = max(target, min(self.value, self._lowest(now_ms)))
         settled = value == target and (value == self._factor or not self._factors)
@@ -112,7 +112,7 @@ class Tap:
         return (total + self._factor * (now_ms - begin)) / span_ms
 
     def _lowest(self, now_ms: int) -> float:
-        """The lowest value that mutes nobody for longer than ``max.mute`` (``tests/throttling/test_tap.py``)."""
+        """The lowest value that mutes no client for longer than ``max.mute`` (``tests/throttling/test_tap.py``)."""
         while self._past and now_ms - self._past[0][1] >= self._kafka_ms:
             self._past.popleft()
         highest = max(self.value, self._past[0][0]) if self._past else self.value

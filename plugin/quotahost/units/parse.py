@@ -1,7 +1,7 @@
-"""Parsers of sizes, rates, counts and durations as an operator writes them.
+"""These parsers read the sizes, rates, counts and durations that an operator writes.
 
-Private; :mod:`quotahost.units` wraps them in types. Each raises a ValueError that says what is wrong and what to write,
-for text that it doesn't take; pydantic puts the property's name before it.
+Private; :mod:`quotahost.units` wraps the parsers in types. For an invalid text a parser raises a ValueError that says
+what is wrong and what to write; pydantic adds the property's name.
 """
 
 import math
@@ -19,18 +19,18 @@ SCALES: Final = {
 UNLIMITED: Final = "unlimited"
 NONE: Final = "none"
 MAX_COUNT: Final = 2**31 - 1  # Java's int
-MAX_SIZE: Final = 2**63 - 1  # Java's long, in which brokers and the pipeline exchange sizes
-_MICRO: Final = 1_000_000  # microseconds of a second
+MAX_SIZE: Final = 2**63 - 1  # Java's long: brokers and the pipeline exchange sizes as longs
+_MICRO: Final = 1_000_000  # microseconds in a second
 _MIN_MICROSECONDS: Final = 1000
-_MAX_DAYS: Final = 36500  # fits Java's nanoseconds, which end after 292 years
+_MAX_DAYS: Final = 36500  # fits Java's long of nanoseconds, which overflows after 292 years
 _MAX_MICROSECONDS: Final = _MAX_DAYS * 86400 * _MICRO
-#: Of a duration, in microseconds.
+#: The units of a duration in microseconds.
 _UNITS: Final = {"ms": 1000, "s": _MICRO, "m": 60 * _MICRO, "h": 3600 * _MICRO, "d": 86400 * _MICRO}
-#: Possessive, as all before a fixed end: else the time to refuse a text grows with the square of its digits.
+#: The quantifiers are possessive (``++``): backtracking would take time in the square of the number of digits.
 _NUMBER: Final = r"(?:[0-9]++\.?[0-9]*+|\.[0-9]++)"
 _QUANTITY: Final = re.compile(rf"([+-]?{_NUMBER}(?:[eE][+-]?[0-9]+)?)\s*(.*)", re.DOTALL)
 _DURATION: Final = re.compile(rf"({_NUMBER})\s*(.*)", re.DOTALL)
-# The lookaheads refuse P and PT, which name no time.
+# The lookaheads refuse "P" and "PT", which have no number.
 _ISO: Final = re.compile(
     rf"P(?=[0-9T])(?:([0-9]++)D)?(?:T(?=[0-9])(?:([0-9]++)H)?(?:([0-9]++)M)?(?:({_NUMBER})S)?)?", re.IGNORECASE
 )
@@ -39,12 +39,12 @@ _DURATION_REMEDY: Final = "write ISO 8601 such as PT5M, or a number with ms, s, 
 
 
 def _exact(number: str, scale: int | Decimal) -> Decimal:
-    """The exact product: 0.1M is 100000, where floats would make a neighbour of it."""
-    # The largest double has 309 digits; 28, the decimal module's default, would round.
+    """The exact product: 0.1M is exactly 100000, which the product of floats may not be."""
+    # The largest double has 309 digits; the decimal module's default of 28 digits would round it.
     with localcontext(Context(prec=400)):
         try:
             return Decimal(number) * scale
-        # 1e999999999 is beyond the module's exponents, long before it is turned into a float.
+        # The decimal module can't represent 1e999999999.
         except ArithmeticError:
             raise ValueError(f"{number!r} is out of range; write a smaller number") from None
 
@@ -60,7 +60,7 @@ def parse_quantity(value: object) -> float:
 def _quantity(value: object) -> Decimal:
     """The exact number, of any sign and size."""
     text = _text(value)
-    # By a pattern of its own, since float() also takes nan, inf and 1_000.
+    # float() would also accept nan, inf and 1_000.
     match = _QUANTITY.fullmatch(text)
     if match is None:
         raise ValueError(f"is not a number; {_SIZE_REMEDY}")
@@ -71,7 +71,7 @@ def _quantity(value: object) -> Decimal:
 
 
 def parse_limit(value: object) -> float | None:
-    """As :func:`parse_quantity`; None or the word ``unlimited`` is None, an empty text an error."""
+    """Like :func:`parse_quantity`, but None and the word ``unlimited`` are None. An empty text is an error."""
     if value is None or _text(value) == UNLIMITED:
         return None
     if not _text(value):
@@ -85,8 +85,8 @@ def parse_percent(value: object) -> float | None:
 
 
 def parse_bytes(value: object, least: int = 0, instead: str = "0") -> int:
-    """Whole bytes from ``10M`` and the like, of which a fraction is left out; ``instead`` tells what else may stand."""
-    # Not by parse_quantity: a float keeps 53 bits of a size, and makes 2**63 of the largest one.
+    """Whole bytes from texts such as ``10M``, rounded down. ``instead`` is the other valid text, for the error."""
+    # parse_quantity returns a float, which keeps 53 bits of a size and turns the largest size into 2**63.
     size = _quantity(value)
     if size < least or 0 < size < 1:
         raise ValueError(f"must be at least one byte, or {instead}; {_SIZE_REMEDY}")
@@ -101,7 +101,7 @@ def _or_none(value: object, least: int, instead: str) -> int | None:
 
 #: Whole bytes, 1 to 2**63 - 1; the word ``none`` is None.
 parse_size = partial(_or_none, least=1, instead=NONE)
-#: The same from 0 on: what must stay free may be nothing.
+#: Whole bytes, 0 to 2**63 - 1, because no byte may have to stay free; the word ``none`` is None.
 parse_space = partial(_or_none, least=0, instead=f"0, or {NONE}")
 
 
@@ -129,7 +129,7 @@ def parse_count(value: object) -> int:
 
 def parse_duration(value: object) -> timedelta:
     """A duration of 1 ms to 36500 days from ``PT5M``, ``30s``, ``500ms``, ``1.5h`` (timedeltas pass through)."""
-    # Whole microseconds stay exact, where total_seconds() is a float.
+    # Whole microseconds are exact; total_seconds() returns a float.
     microseconds = value // timedelta(microseconds=1) if isinstance(value, timedelta) else _microseconds(_text(value))
     if not _MIN_MICROSECONDS <= microseconds <= _MAX_MICROSECONDS:
         raise ValueError(f"must be from 1ms to {_MAX_DAYS}d; {_DURATION_REMEDY}")
@@ -153,7 +153,7 @@ def _microseconds(text: str) -> int:
 
 
 def _whole(number: str, microseconds: int) -> int:
-    # Bounded first: an integer of 500,000 digits takes seconds to make.
+    # The number is bounded before int(), which takes seconds for 500,000 digits.
     return int(min(_exact(number, microseconds), Decimal(_MAX_MICROSECONDS + 1)))
 
 
