@@ -196,7 +196,7 @@ _LOGINS: Final[Mapping[str, tuple[str | tuple[str, ...], str]]] = {
 
 
 def no_login(config: Mapping[str, object]) -> str:
-    """The settings that librdkafka lacks for SASL, in words; "" for none. Without them it would wait silently."""
+    """The settings that librdkafka lacks for SASL, in words; "" for none. It would silently wait for a token."""
     mechanism = config.get("sasl.mechanism", config.get("sasl.mechanisms", "GSSAPI"))
     of_sasl = str(config.get("security.protocol", "")).upper().startswith(_SASL)
     # librdkafka itself reports any other word, maybe a password in the wrong line, as an unknown mechanism.
