@@ -131,9 +131,9 @@ class ClusterRecord(Versioned):
     #: The number of kinds. If ``fullest`` lists fewer kinds, that list is cut. 0 in records of pipelines that don't
     #: count kinds.
     kinds: Count = 0
-    #: The topics with a replica on a volume above its published soft limit, on silent brokers, too. None means all
-    #: topics: one of these volumes doesn't tell its topics, there are more than 1,000 topics, or the pipeline doesn't
-    #: collect them. Each listed volume above its published soft limit gets this set as its topics.
+    #: The topics with a replica on a volume above its published soft limit, on silent brokers, too. None, which means
+    #: all topics, if one of these volumes doesn't tell its topics, if there are more than 1,000, or if the pipeline
+    #: doesn't collect them. Each listed volume above its published soft limit gets this set as its topics.
     affected: Annotated[Topics, Field(alias="affectedTopics")] = None
     #: For each budget of storage its name, the bytes on brokers in service, and the bytes that others last reported.
     #: Readers count the latter if the bytes of all replicas count, and not if the bytes of leaders do. If there are

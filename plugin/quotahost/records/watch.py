@@ -39,7 +39,7 @@ class Watch(Versioned):
 
     #: The watcher's id, which the watcher chooses; each watcher's latest record counts.
     watcher: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
-    seconds: Annotated[Whole, Field(ge=0, le=MOST_SECONDS)]  # how long the watcher goes on from now; 0 at the end
+    seconds: Annotated[Whole, Field(ge=0, le=MOST_SECONDS)]  # for how long from now; 0 if the watcher has ended
     client: Annotated[Client, _CLIENT] | None = None  # the client that brokers should explain; None for no client
     #: The volume that the watcher has opened; its broker tells what fills the volume. None for no volume.
     volume: Annotated[VolumeOf, _VOLUME] | None = None
