@@ -99,7 +99,7 @@ DENIED: Final = {
 }  # fmt: skip
 #: The consumers' groups as arguments of kafka-acls.sh: a consumer needs Describe on its group.
 OF_GROUPS: Final = f"--resource-pattern-type prefixed --group {GROUPS}"
-#: Seconds until a client retries if a right or the topic is missing: a broker logs each denied try, or the try logs in.
+#: Seconds between retries if a right or the topic is missing: the broker logs denied tries, and each try is a login.
 SELDOM: Final = 5.0
 
 
@@ -323,7 +323,7 @@ class Login:
         return Session(self, self.careful)
 
     def admin(self, topic: str) -> AdminClient:
-        """The shared client, after an answer about the topic. Raises NoAnswer, at once until the next try is due."""
+        """The shared client, after an answer about the topic. Raises NoAnswer, at once before the next try is due."""
         with self._lock:
             if self._admin is None:
                 self._admin = self._connect(topic)

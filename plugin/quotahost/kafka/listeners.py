@@ -74,8 +74,8 @@ class Listeners:
         mechanism, given = login["sasl.mechanism"], options(login.get("sasl.jaas.config", ""))
         if mechanism != "GSSAPI":
             return given.get("unsecuredLoginStringClaim_sub" if mechanism == "OAUTHBEARER" else "username")
-        # Kafka maps a Kerberos principal to the name that a callback receives by rules (DefaultKafkaPrincipalBuilder);
-        # the default rule removes host and realm.
+        # Kafka's rules map a Kerberos principal to the name that a callback receives (DefaultKafkaPrincipalBuilder).
+        # The default rule removes host and realm.
         by_default = login.get("sasl.kerberos.principal.to.local.rules", "DEFAULT") == "DEFAULT"
         return re.split("[/@]", given["principal"])[0] if by_default and given.get("principal") else None
 
@@ -187,7 +187,7 @@ def translate(java: Mapping[str, str], keystores: Keystores) -> dict[str, str]:
 
 
 _PASSWORD: Final = "sasl.password", "a user and a password (sasl.jaas.config, or sasl.username and sasl.password)"
-#: For each mechanism: librdkafka needs a property whose name begins so; and the words for everything that it needs.
+#: For each mechanism, the beginnings of names (librdkafka needs one such property), and the words for all it needs.
 _LOGINS: Final[Mapping[str, tuple[str | tuple[str, ...], str]]] = {
     "OAUTHBEARER": (("sasl.oauthbearer.method", "enable.sasl.oauth"), f"{_ENDPOINT}, and a client's id and secret"),
     "GSSAPI": ("sasl.kerberos.", "sasl.kerberos.*, and a librdkafka that was built for it"),

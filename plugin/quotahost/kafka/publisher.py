@@ -39,8 +39,8 @@ class Publisher:
         """Connect nothing yet.
 
         The publisher creates the topic and ``more`` topics, compacted, if they are absent. If a record is not
-        delivered, ``busy`` or ``send`` calls ``lost`` on its own thread. ``connection`` is the metric's name; "" means
-        the plugin's name.
+        delivered, ``busy`` or ``send`` calls ``lost``, on the caller's thread. ``connection`` is the metric's name; ""
+        means the plugin's name.
         """
         self._topics = (topic, *more)
         self._context, self._topic, self._lost = context, topic, lost

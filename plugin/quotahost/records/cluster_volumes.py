@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Annotated, Any, Final, NotRequired
 
 from pydantic import ConfigDict, Field, with_config
-from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+from typing_extensions import TypedDict  # pydantic needs this TypedDict before Python 3.12
 
 from quotahost.model import LimitType, Volume
 from quotahost.model.volumes import byte_limits

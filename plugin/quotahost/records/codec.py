@@ -30,7 +30,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
-from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+from typing_extensions import TypedDict  # pydantic needs this TypedDict before Python 3.12
 
 from quotahost.base.errors import QuotahostError
 
@@ -148,7 +148,7 @@ class Versioned(Record):
     version: Needed[Annotated[Whole, Field(ge=VERSION, le=VERSION)]] = field(default=VERSION, compare=False, repr=False)
 
 
-# ---- how it is read and written --------------------------------------------------------------------
+# ---- how a record is read and written --------------------------------------------------------------
 
 #: A megabyte may have 500,000 faults. To list them would take 200 MB, and seconds in which all of Python waits.
 _MOST_FAULTS: Final = 10_000

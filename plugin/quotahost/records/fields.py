@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final, NotRequired
 
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
-from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+from typing_extensions import TypedDict  # pydantic needs this TypedDict before Python 3.12
 
 from quotahost.model import Limit, LimitType
 from quotahost.model.limits import exact
@@ -28,7 +28,7 @@ from quotahost.model.volumes import MAX_TOPICS
 from quotahost.records.codec import As, Refused, Whole
 
 MAX_NAME: Final = 1024  # characters
-MAX_LONG: Final = 2**63 - 1  # "long" in the proposal's schema: Java's
+MAX_LONG: Final = 2**63 - 1  # Java's long, which is "long" in the proposal's schema
 #: The date-time of RFC 3339 (section 5.6) that proposal 035's schema demands: for Python and, in SQL, for Java. The
 #: pattern excludes what one of the two can't read: years before 1000, offsets of 18 hours or more, fractions of ten
 #: digits or more, and negative offsets on the last day of 9999, which is in the year 10000 in UTC. It excludes the hour

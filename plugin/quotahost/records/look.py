@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, PlainSerializer
-from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+from typing_extensions import TypedDict  # pydantic needs this TypedDict before Python 3.12
 
 from quotahost.model import Client, ClientUse, LimitedBy, Look, QuotaType, State, VolumeUse
 from quotahost.model.use import MeasuredVolume, TopicUse
@@ -30,7 +30,7 @@ _MAX_LINES: Final = 20_000  # characters of all answers
 _MAX_TEXT: Final = 300  # characters of a mark's three texts together; a topic's name has 249 at most
 _MAX_UNREAD: Final = 20  # directories that could not be listed
 
-# ---- the forms of its lists ------------------------------------------------------------------------
+# ---- the forms of the record's lists ---------------------------------------------------------------
 
 Bytes = Annotated[Long, PlainSerializer(int)]
 #: The rates are in the unit of the quota type; null is unlimited.

@@ -119,7 +119,7 @@ TOPICS: Final = (SNAPSHOTS, CLUSTER_VOLUMES, USAGE, SHARES, REFUSED, TICKS, WATC
 #: The topic of tiered storage's default metadata manager (TopicBasedRemoteLogMetadataManagerConfig).
 TIERING: Final = "__remote_log_metadata"
 #: The topics in which Kafka keeps its own state: those of ``Topic.isInternal`` (org.apache.kafka.common.internals), the
-#: log of the controllers, and tiered storage's. By default topic quotas turn back no request to these topics. They are
+#: log of the controllers, and tiered storage's. Topic quotas turn back no request to these topics by default. They are
 #: whole names: a client chooses the names of its topics, so a rule for two underscores would spare any topic.
 KAFKAS_OWN: Final = (
     "__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", TIERING,
