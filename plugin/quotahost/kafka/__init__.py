@@ -1,1 +1,1 @@
-"""The door to Kafka for plugins and commands; it alone imports confluent_kafka, the Python binding of librdkafka."""
+"""The Kafka clients of plugins and commands; only this package imports confluent_kafka, librdkafka's Python binding."""

@@ -1,4 +1,4 @@
-"""Kafka's Admin API for brokers: makes missing topics, warns of one that deletes by age, a broker's dynamic properties.
+"""Kafka's Admin API for brokers: creates missing topics, warns if one deletes by age, changes dynamic properties.
 
 The pipeline creates its own topics with the same configuration (``quotahost.records.topics.COMPACTED``), through
 Kafka's Java client.
@@ -36,15 +36,15 @@ class Gathering(QuotahostError):
 
 
 class NotMade(KafkaException):
-    """A topic is absent and can't be made."""
+    """A topic is absent and can't be created."""
 
 
 def ensure_compacted(admin: AdminClient, topic: str, brokers: int = 0, gathering: bool = False) -> None:
     """Create the topic if it is absent, with one partition: readers need only the order of one key's records.
 
-    It gets as many replicas as ``brokers`` are registered, up to three, also on brokers that are down; 0 stands for
-    those alive. While the cluster is ``gathering``, as more brokers may register soon, no topic is created with fewer
-    than three replicas: Gathering is raised. NotMade if it can't be made, KafkaException if it can't be looked up.
+    The topic gets one replica for each of the registered ``brokers``, down or not, but at most three; 0 means the live
+    brokers. Raises Gathering while the cluster is ``gathering`` (more brokers may register soon) and the topic would
+    get fewer than three replicas; NotMade if it can't be created; KafkaException if it can't be looked up.
     """
     metadata = admin.list_topics(topic, timeout=_WAIT)
     error = metadata.topics[topic].error
@@ -53,7 +53,7 @@ def ensure_compacted(admin: AdminClient, topic: str, brokers: int = 0, gathering
         return
     if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
         raise KafkaException(error)
-    # Nobody adds replicas to the topic later, so one that is created too early would keep too few.
+    # Nobody adds replicas to the topic later, so a topic that is created too early would keep too few.
     if gathering and brokers < _REPLICAS:
         raise Gathering(f"{topic} is not created yet: more brokers may register soon")
     replicas = min(_REPLICAS, brokers or len(metadata.brokers))
@@ -61,7 +61,7 @@ def ensure_compacted(admin: AdminClient, topic: str, brokers: int = 0, gathering
         new = NewTopic(topic, 1, replicas, config=COMPACTED)
         answer(admin.create_topics([new], request_timeout=_WAIT)[topic], _WAIT)
     except KafkaException as failure:
-        # All brokers of a new cluster try at once, and another one was quicker.
+        # All brokers of a new cluster try at the same time, and another broker may be faster.
         if (error := failure.args[0]).code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise NotMade(KafkaError(error.code(), f"topic {topic} can't be created: {error.str()}")) from None
     else:
@@ -69,8 +69,8 @@ def ensure_compacted(admin: AdminClient, topic: str, brokers: int = 0, gathering
 
 
 def _check_policy(admin: AdminClient, topic: str) -> None:
-    """Warn of a topic that deletes by age: it would lose the records of brokers that have nothing new to publish."""
-    with suppress(KafkaException):  # without the right to see it
+    """Warn if a topic deletes by age: it would lose the records of brokers that have nothing new to publish."""
+    with suppress(KafkaException):  # the client may lack DescribeConfigs
         policy = described(admin, ResourceType.TOPIC, topic, _WAIT)["cleanup.policy"].value or ""
         if "compact" not in policy:
             text = "topic %s has cleanup.policy=%s: set compact, or it grows and loses records of silent brokers"
@@ -92,33 +92,33 @@ _STORED: Final = {ConfigSource.DYNAMIC_BROKER_CONFIG.value, ConfigSource.DYNAMIC
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A property that is a list."""
+    """The value of a property that is a list."""
 
-    entries: tuple[str, ...] = ()  # of whatever source
-    #: It has a value in server.properties, or for all brokers of the cluster, which one for this broker would hide.
+    entries: tuple[str, ...] = ()  # from any source
+    #: Whether server.properties or the default for all brokers sets it: a value for this broker would hide that one.
     elsewhere: bool = False
 
 
 class BrokerConfig:
     """The dynamic properties of one broker. Every call waits for the cluster, 10 s at most, and may raise NoAnswer.
 
-    Lists are changed by Kafka's operations append and subtract, so that nobody else's entries are lost, whoever else
-    changes them at the same moment (KIP-339).
+    Lists are changed with Kafka's operations APPEND and SUBTRACT (KIP-339), so no entry is lost if another client
+    changes the same list at the same moment.
     """
 
     def __init__(self, admin: AdminClient, broker: int, config: Mapping[str, Any]) -> None:
-        """``broker`` is its id, ``config`` how the client connects."""
+        """``broker`` is the broker's id, ``config`` is the client's configuration."""
         self._admin, self._broker, self._config = admin, str(broker), config
 
     def properties(self) -> dict[str, str | None]:
-        """All values, None where Kafka hides one: of all that it doesn't know, and of passwords.
+        """All values; Kafka hides those of passwords and of properties that it doesn't know, which are None here.
 
-        It needs DescribeConfigs.
+        Needs DescribeConfigs.
         """
         return {name: entry.value for name, entry in self._entries().items()}
 
     def stored(self) -> dict[str, str | None]:
-        """Of :meth:`properties` those that the cluster stores, for this broker or for all; a file's give way."""
+        """The properties that the cluster stores, for this broker or for all; they override server.properties."""
         return {name: entry.value for name, entry in self._entries().items() if int(entry.source) in _STORED}
 
     def _entries(self) -> dict[str, Any]:
@@ -126,7 +126,7 @@ class BrokerConfig:
             return described(self._admin, ResourceType.BROKER, self._broker, _CONFIG_WAIT)
 
     def listed(self, name: str) -> Listed | None:
-        """A property's value, None if this Kafka doesn't know it. It needs DescribeConfigs."""
+        """The value of a list; None if this Kafka doesn't know the property. Needs DescribeConfigs."""
         entry = self._entries().get(name)
         if entry is None:
             return None
@@ -138,7 +138,7 @@ class BrokerConfig:
         self, append: Mapping[str, Iterable[str]] | None = None, subtract: Mapping[str, Iterable[str]] | None = None,
         put: Mapping[str, str | None] | None = None, *, validate_only: bool = False,
     ) -> None:  # fmt: skip
-        """Change properties at once, all or none, or have that validated; None removes one. It needs AlterConfigs."""
+        """Change all properties or none, or only validate; None in ``put`` removes a property. Needs AlterConfigs."""
         how = AlterConfigOpType
         changes = [(name, ",".join(entries), how.APPEND) for name, entries in (append or {}).items()]
         changes += [(name, ",".join(entries), how.SUBTRACT) for name, entries in (subtract or {}).items()]

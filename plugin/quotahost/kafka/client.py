@@ -1,8 +1,8 @@
-"""How quotahost's clients log in and connect, why they can't, in a sentence, when they try again; the metric of each.
+"""Connects quotahost's Kafka clients: login, first answer, retries, a sentence that explains a failure, and a metric.
 
-Plugins connect as ``Broker.client_config`` says, all by one :class:`Login`; :class:`Connection` is the metric of each.
-Commands connect as an operator's file says. :func:`connect` waits for the first answer and, if there is none, says in a
-sentence why not: librdkafka itself says only that it timed out; why each try failed it tells by its error callback.
+- A command connects with an operator's file. :func:`connect` waits for the first answer, and raises NoAnswer with the
+  reason if there is none: librdkafka itself raises only a time-out, and gives the reasons to its error callback.
+- A plugin connects with ``Broker.client_config``, through a shared :class:`Login`; :class:`Connection` is its metric.
 """
 
 import math
@@ -24,28 +24,28 @@ from quotahost.kafka.listeners import no_login
 from quotahost.records.topics import GROUPS
 
 _PLUGINS: Final = {
-    "log_level": 0,  # librdkafka would write to the broker's stderr at each try while the broker starts
-    # A broker that is back is found within about a second; by librdkafka's defaults within up to 10 s. The first pause
-    # is also the only one after each failed TLS handshake, which the broker logs: 36 a second with 50 ms, 8 with this.
+    "log_level": 0,  # librdkafka would write each failed try to the broker's stderr while the broker starts
+    # A client finds a restarted broker within about 1 s; librdkafka's defaults need up to 10 s. After a failed TLS
+    # handshake librdkafka uses only the first pause, and the broker logs each failure: 36/s with 50 ms, 8/s with 250.
     "reconnect.backoff.ms": 250,
     "reconnect.backoff.max.ms": 1000,
-    # As Java's client. In a network that swallows packets a connection is tried again ever more rarely; by librdkafka's
-    # default of 30 s one that is back would be noticed after up to 15 s.
+    # The value of Java's client. While a network drops packets, a connection retries less and less often. With
+    # librdkafka's default of 30 s, a client would need up to 15 s to notice that the network works again.
     "socket.connection.setup.timeout.ms": 10_000,
-    "allow.auto.create.topics": False,  # the broker would create our topics without compaction
+    "allow.auto.create.topics": False,  # otherwise the broker creates our topics without compaction
 }
 
 Admin: TypeAlias = AdminClient
 
 
 class Connection:
-    """Shows as a metric whether a plugin's client reaches the cluster, each time it knows, and logs when that changes.
+    """Shows in a metric whether a plugin's client reaches the cluster, and logs when that changes.
 
-    Before the first success nothing is logged for ``startup.grace``: the broker's own listener may not be open yet.
+    Before the first success, failures within ``startup.grace`` are ignored: the broker's listener may not be open yet.
     """
 
     def __init__(self, context: Context[object], name: str = "", clock: Clock = time.monotonic) -> None:
-        """Not connected yet. ``name`` tells the clients of a plugin apart that has several; else it is the plugin's."""
+        """Show "not connected". ``name`` is the metric's name if a plugin has several clients; "" is the plugin's."""
         self._context, self._name = context, name or context.name
         self._clock, self._began = clock, clock()
         self._fault = LoggedOnce(context.log)
@@ -55,11 +55,11 @@ class Connection:
 
     @property
     def starting(self) -> bool:
-        """Whether ``startup.grace`` has not passed yet."""
+        """Whether ``startup.grace`` is still running."""
         return self._clock() - self._began < self._context.settings.startup_grace.total_seconds()
 
     def answers(self) -> None:
-        """The cluster answers this client, which may wait for what it is to read."""
+        """End the fault: the cluster answers this client, although the topic to read may still be absent."""
         self.fault = ""
         if self._fault.healed():
             self._context.log.warning("connected again")
@@ -70,116 +70,116 @@ class Connection:
         self._show(1.0)
 
     def fails(self, error: object) -> bool:
-        """The client can read or write nothing; ``error`` goes to the log and must contain no secret.
+        """Report that the client can't read or write; ``error`` is logged, so it must contain no secret.
 
-        Returns whether that is a fault, and not just the broker's start.
+        Returns False if the broker is only starting, which is no fault.
         """
         if not self.ever and self.starting:
             return False
         why = error.str() if isinstance(error, KafkaError) else error
         self.fault = f" (not connected: {why})"
-        # Each time, since a connection that comes and goes is logged once a minute only.
+        # Each failure is reported: if an earlier line had to wait for the limit of one a minute, this one is logged.
         self._fault.report("not connected: %s", why)
         self._show(0.0)
         return True
 
     def close(self) -> None:
-        """Leave no metric behind; after a live change the plugin that stays shows its own again within seconds."""
+        """Remove the metric. If a plugin stays after a live change, it shows its metric again within seconds."""
         self._context.metrics.forget("Connection", self._name)
 
     def _show(self, connected: float) -> None:
         self._context.metrics.gauge("Connection", self._name, "Connected", connected)
 
 
-#: Names with an underscore are librdkafka's own errors, the others are answers of a broker.
+#: Errors whose names begin with an underscore come from librdkafka itself, the others from a broker.
 ABSENT: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 DENIED: Final = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
 }  # fmt: skip
-#: As kafka-acls.sh takes them: whoever reads by a consumer needs Describe there.
+#: The consumers' groups as arguments of kafka-acls.sh: a consumer needs Describe on its group.
 OF_GROUPS: Final = f"--resource-pattern-type prefixed --group {GROUPS}"
-#: Seconds until who is denied, or misses a topic, tries again: a broker logs each try, or it is a login.
+#: Seconds between retries if a right or the topic is missing: the broker logs denied tries, and each try is a login.
 SELDOM: Final = 5.0
 
 
 def no_right(right: str, of: str, config: Mapping[str, Any]) -> tuple[str, str]:
-    """Who lacks a right, named as in ACLs, and by what command of Kafka's it is given.
+    """The principal that lacks a right (an operation's name in ACLs), and the Kafka command that grants the right.
 
-    ``of`` is the resource as that command takes it: ``--topic NAME``. ``config`` is how the client connects.
+    ``of`` is the resource as an argument of this command: ``--topic NAME``. ``config`` is the client's configuration.
     """
     to, what = "docs/security.md", of.rpartition("--")[2]
     if str(config.get("security.protocol", "PLAINTEXT")).upper() == "PLAINTEXT":
         return f"User:ANONYMOUS may not {right} {what}", f"log in, by --client-config or a broker's kafka.* ({to})"
-    # What a certificate's name becomes only the broker knows.
+    # The name is unknown if the client logs in with a certificate: the broker maps it to a principal.
     name = quote(f"User:{config.get('sasl.username', 'NAME')}")
     command = f"kafka-acls.sh --add --allow-principal {name} --operation {right} {of}"
     return f"{name} may not {right} {what}", f"{command} ({to})"
 
 
 def lacked(error: KafkaError, right: str, topic: str, config: Mapping[str, Any]) -> tuple[str, str] | None:
-    """:func:`no_right`, if the error is that; ``right`` is the one that the use of the topic needs."""
+    """The texts of :func:`no_right` if the error means a missing right, else None; the topic's use needs ``right``."""
     if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
         return no_right("Describe", OF_GROUPS, config)
     return no_right(right, f"--topic {topic}", config) if error.code() in DENIED else None
 
 
 def partitions(client: AdminClient | Consumer, topic: str, wait: float) -> list[int]:
-    """The numbers of a topic's partitions. Raises KafkaException without the topic, or an answer in ``wait`` s."""
+    """The numbers of a topic's partitions. Raises KafkaException if the topic is absent, or after ``wait`` s."""
     metadata = client.list_topics(topic, timeout=wait).topics[topic]
-    if metadata.error is not None:  # librdkafka reports an absent topic so, and raises nothing
+    if metadata.error is not None:  # librdkafka reports an absent topic here and raises nothing
         raise KafkaException(metadata.error)
     return list(metadata.partitions)
 
 
 def consumer(config: Mapping[str, Any], group: str, reset: str = "error") -> Consumer:
-    """A client to which partitions are assigned. It joins no group, whose name librdkafka demands, and commits nothing.
+    """A consumer for assigned partitions. It joins no group, although librdkafka demands a name, and commits nothing.
 
-    ``config`` is how it connects, ``reset`` what becomes of a place that is lost: an error is reported, where after a
-    silent reset a part would pass for all, or old records for new.
+    ``config`` is the client's configuration. ``reset`` is ``auto.offset.reset``: "error" reports a lost position. After
+    a silent reset, a reader would take some of the records for all, or old records for new ones.
     """
     return Consumer({
         **config,
         "group.id": group,
         "enable.auto.commit": False,
         "auto.offset.reset": reset,
-        # The only sign that all has been read: compaction leaves gaps between the offsets.
+        # This event is the only sign that all records are read: compaction leaves gaps between the offsets.
         "enable.partition.eof": True,
-        # An open transaction, of whomever, would hide all records after its first one. Nobody here writes in
-        # transactions, so what is aborted is a stranger's.
+        # With read_committed, any client's open transaction would hide all records after its first one. quotahost
+        # writes no transactions, so an aborted record was written by another client.
         "isolation.level": "read_uncommitted",
     })  # fmt: skip
 
 
 def answer(future: Any, wait: float) -> Any:
-    """What a request of an AdminClient has brought. Raises KafkaException, also after ``wait`` s (_TIMED_OUT)."""
+    """The result of an AdminClient's request. Raises KafkaException if it fails, or after ``wait`` s (_TIMED_OUT)."""
     try:
         return future.result(wait)
     except TimeoutError:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
     except KafkaException as failure:
-        # confluent_kafka's futures and this error keep each other, and by its traceback our frames and their client,
-        # which would go on to log in until the garbage is collected.
+        # confluent_kafka's future and this error refer to each other, and the error's traceback to our frames and their
+        # client. With the traceback, the client would go on to log in until the garbage is collected.
         raise KafkaException(*failure.with_traceback(None).args) from None
 
 
 # ---- the first answer ----
 
-#: librdkafka quotes what it can't use: maybe a password that stands in a wrong line.
+#: The value that librdkafka quotes in an error; it may be a password that stands in a wrong line.
 _QUOTED: Final = re.compile('(?<=Invalid value) ".*"(?= for )|(?<=mechanisms"): .*|(?<=mechanism): .*', re.DOTALL)
-#: Of a name with several addresses each is tried in turn: by librdkafka's defaults it is looked up anew after each
-#: failure, and any of its addresses is taken. A command waits long enough for two tries, each of 4 s.
+#: If a host name has several addresses, a command tries each in turn; librdkafka's defaults would resolve the name
+#: again after each failure, and take any address. A command waits long enough for two tries, each of 4 s.
 ASKING: Final = {
     "log_level": 0, "socket.connection.setup.timeout.ms": 4000, "broker.address.ttl": 60_000,
     "metadata.recovery.strategy": "none",
 }  # fmt: skip
 _STEP: Final = 0.5  # seconds
-_MOMENT: Final = 3.0  # seconds, in which a broker that is there answers even when it is busy
-#: By TLS 1.3 a broker judges a client's certificate after the client has ended its handshake; what is received then is
-#: an alert.
+_MOMENT: Final = 3.0  # seconds, within which even a busy broker answers
+#: With TLS 1.3, a broker checks a client's certificate after the client has finished its handshake. If the broker
+#: rejects it, the client receives an alert.
 _ALERT: Final = "SSL alert number"
-#: The first reason that a try gave wins, of that the first sign, which stands in librdkafka's text or is its code; the
-#: words say what to mend. Why it doesn't trust a certificate librdkafka doesn't tell.
+#: The reason and its remedy, by a sign in an error: a part of librdkafka's text, or its code. The first error with a
+#: sign wins, and its first sign in this order. librdkafka doesn't say why it doesn't trust a certificate.
 _WORDS: Final[Mapping[str | int, str]] = {
     "certificate verify failed": "TLS fails: its certificate is not trusted (ssl.ca.location; in the names of Java's "
     "client ssl.truststore.location), has expired, or is another host's (ssl.endpoint.identification.algorithm)",
@@ -195,13 +195,13 @@ _WORDS: Final[Mapping[str | int, str]] = {
     KafkaError._RESOLVE: "its name can't be resolved",
     "Connection refused": "nobody listens there",
 }
-#: Of a connection that was made and then closed without a word librdkafka tells nothing but that all brokers are down.
+#: If a broker closes a new connection without an error, librdkafka reports only that all brokers are down.
 _CLOSED: Final = "it closes the connection: its listener asks for another security.protocol or sasl.mechanism"
 _SWALLOWED: Final = "nothing came back: see whether the broker hangs, or the network, or a firewall, swallows packets"
 
 
 class NoAnswer(QuotahostError):
-    """The cluster doesn't answer this client, or refuses it: ``refused`` tells that its login, or a right, was why."""
+    """The cluster doesn't answer this client, or refuses its login or denies it a right (then ``refused`` is true)."""
 
     def __init__(self, text: str, *, refused: bool = False) -> None:
         super().__init__(text)
@@ -209,14 +209,14 @@ class NoAnswer(QuotahostError):
 
     @property
     def lets_others_in(self) -> bool:
-        """Whether a broker is there, which turns this client away as one without the right login."""
+        """Whether a broker is there and rejects only this client, because of its login or its protocol."""
         return self.refused or _CLOSED in str(self)
 
 
 def connect(config: Mapping[str, Any], wait: float, topic: str | None = None, moment: float = _MOMENT) -> Admin:
-    """A client that has had its first answer within ``wait`` seconds; else NoAnswer, which shows no secret.
+    """Return a client after its first answer. Raises NoAnswer after ``wait`` seconds; its text shows no secret.
 
-    The answer is about one topic, or about all. After a ``moment`` it is enough to know why none comes.
+    The client asks for one topic, or for all. After ``moment`` seconds, a known reason for the silence ends the wait.
     """
     if problem := no_login(config) or _no_address(config):
         raise NoAnswer(problem)
@@ -229,7 +229,7 @@ def connect(config: Mapping[str, Any], wait: float, topic: str | None = None, mo
         hint = "; is ssl.key.password right, and a key in the file?" if "ssl.key.location failed" in text else ""
         raise NoAnswer(_QUOTED.sub("", text) + hint) from None
     setup = int(options["socket.connection.setup.timeout.ms"]) / 1000
-    # In steps, since a command hears Ctrl-C between them.
+    # Each step is short, because Python handles Ctrl-C only between two steps.
     began, passed, step, connected = time.monotonic(), 0.0, min(_STEP, moment), False
     while True:
         try:
@@ -240,18 +240,18 @@ def connect(config: Mapping[str, Any], wait: float, topic: str | None = None, mo
         passed = time.monotonic() - began
         admin.poll(0)
         connected = connected or error.code() != KafkaError._TRANSPORT
-        # From then on brokers are down, too, to which no connection could be made in time.
+        # From then on, brokers also count as down because a connection timed out, so the error no longer means _CLOSED.
         if passed > setup and not connected:
             errors[:] = [each for each in errors if each.code() != KafkaError._ALL_BROKERS_DOWN]
         if passed >= wait or (passed >= moment and why(errors)):
             silent = _SWALLOWED if error.code() == KafkaError._TRANSPORT else str(error.str())
             raise NoAnswer(why(errors) or silent, refused=any(map(_refuses, errors)))
         if connected:
-            step = wait  # an answer may be on its way
+            step = wait  # a connection exists, and its answer may be on the way
 
 
 def who_answers(client: Admin, wait: float) -> tuple[int, str] | None:
-    """Id and address of a broker that answers, within ``wait`` s; None where a balancer hides it. Raises NoAnswer."""
+    """Id and address of the broker that answers within ``wait`` s; None if a balancer hides it. Raises NoAnswer."""
     try:
         heard = client.list_topics(timeout=wait)
     except KafkaException as failure:
@@ -263,7 +263,7 @@ def who_answers(client: Admin, wait: float) -> tuple[int, str] | None:
 
 
 def _no_address(config: Mapping[str, Any]) -> str:
-    """Why librdkafka would try none of the addresses, of which it tells nothing; "" if it tries them."""
+    """The reason why librdkafka would silently try none of the addresses; "" if it tries them."""
     servers = str(config.get("bootstrap.servers", "unknown"))
     schemes = {address.strip().lower().partition("://")[0] for address in servers.split(",") if "://" in address}
     if schemes - {str(config.get("security.protocol", "plaintext")).lower()}:
@@ -272,12 +272,12 @@ def _no_address(config: Mapping[str, Any]) -> str:
 
 
 def _refuses(error: KafkaError) -> bool:
-    """Whether a broker refuses a login by this: for its password, or for its certificate."""
+    """Whether the error means that a broker refuses a login because of its password or its certificate."""
     return error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL) or _ALERT in error.str()
 
 
 def why(errors: Sequence[KafkaError]) -> str:
-    """What kept a client from connecting, in words; "" if none of these errors is known."""
+    """The reason why a client can't connect, in words; "" if none of these errors is known."""
     known = [
         words for error in errors for sign, words in _WORDS.items()
         if sign == error.code() or (isinstance(sign, str) and sign in error.str())
@@ -289,27 +289,27 @@ def why(errors: Sequence[KafkaError]) -> str:
 # ---- the plugins' login ----
 
 _LONGEST_REST: Final = 10.0  # seconds
-_SOON: Final = 0.5  # seconds, after which it is known of most clusters that they refuse a login
-#: Both are the same: only the first pause counts after TLS failed.
+_SOON: Final = 0.5  # seconds, within which most clusters refuse a wrong login
+#: Both have the same value, because librdkafka uses only the first one after a failed TLS handshake.
 _CAREFUL: Final = {"reconnect.backoff.ms": 10_000, "reconnect.backoff.max.ms": 10_000}
 _CAREFUL_FOR: Final = 60.0  # seconds
 
 
 class Login:
-    """The login of one configuration, for all clients of this process that have it. Any thread may call.
+    """The login that all clients of this process with the same configuration share. Any thread may call.
 
     A broker logs each login that it refuses. So:
 
-    1. No plugin makes a client before the cluster has answered one that all share (``admin``). While the login is
-       refused that one tries alone, after pauses of up to 10 s.
-    2. A client that a broker refuses leaves, and another one comes (:class:`Session`). All others stay connected.
-    3. Who comes within a minute after the last refusal is *careful*: other brokers may let it in, and it tries each
-       every 10 s only. So it finds a broker that has restarted within 10 s, where others need 1 s. After the minute
-       it leaves once more.
+    1. Plugins create clients only after the cluster has answered a client that all share (``admin``). While the cluster
+       refuses the login, only the shared client retries, with pauses of up to 10 s.
+    2. If a broker refuses a plugin's client, the plugin replaces it (:class:`Session`). All others stay connected.
+    3. A client that is created within a minute after the last refusal is *careful*: other brokers may accept it, and it
+       retries each broker only every 10 s. So it finds a restarted broker within 10 s; other clients need 1 s. When the
+       minute has passed, the plugin replaces the careful client.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
-        """Nothing is connected yet. ``config`` is librdkafka's, with secrets."""
+        """Connect nothing yet. ``config`` is librdkafka's configuration, with secrets."""
         self._given = config
         self._lock = threading.Lock()
         self._admin: AdminClient | None = None
@@ -318,12 +318,12 @@ class Login:
         self._why = ""
 
     def enter(self, topic: str) -> "Session":
-        """How one client connects now, after an answer about its topic. Raises NoAnswer as ``admin``."""
+        """Return a new client's session after an answer about its topic. Raises NoAnswer as ``admin`` does."""
         self.admin(topic)
         return Session(self, self.careful)
 
     def admin(self, topic: str) -> AdminClient:
-        """A client, after an answer about this topic. Raises NoAnswer; at once before the next try is due."""
+        """The shared client, after an answer about the topic. Raises NoAnswer, at once before the next try is due."""
         with self._lock:
             if self._admin is None:
                 self._admin = self._connect(topic)
@@ -338,16 +338,16 @@ class Login:
         return {**self._given, **(_CAREFUL if careful else {})}
 
     def explained(self, error: KafkaError, right: str, topic: str) -> KafkaError:
-        """The error; for want of a right, with words that say of which."""
+        """The error; if it means a missing right, its text names the right and its remedy."""
         words = lacked(error, right, topic, self._given)
         return KafkaError(error.code(), "; ".join(words)) if words else error
 
     def refuses(self) -> None:
-        """By a broker a client was refused just now."""
+        """Note that a broker has just refused a client."""
         self._careful_until = time.monotonic() + _CAREFUL_FOR
 
     def doubt(self) -> None:
-        """A client leaves; whether the login is refused, or the cluster is gone, the next try tells."""
+        """Drop the shared client, as a client closes; the next try shows whether the login or the cluster fails."""
         self._admin = None
 
     def _connect(self, topic: str) -> AdminClient:
@@ -356,39 +356,39 @@ class Login:
         try:
             connect(self.config(careful=self.careful or self._rest > 0), _MOMENT, topic, _SOON)
         except NoAnswer as problem:
-            # Whoever waits for an answer meanwhile gets this one, too.
+            # Until the next try, every caller gets this reason.
             self._why = str(problem)
             if problem.refused:
                 self._rest = min(max(1.0, 2 * self._rest), _LONGEST_REST)
             self._again_at = time.monotonic() + (self._rest if problem.refused else _SOON)
             raise
         self._rest = 0.0
-        # Another one: librdkafka goes on to ask for a topic that was absent or denied, twice a second.
+        # A new client: if the topic was absent or denied, connect's client would ask for it twice a second for good.
         return AdminClient(self.config(careful=self.careful))
 
 
 class Session:
-    """How one client is connected by a login, and whether it must leave. Only its own thread may call."""
+    """One client's configuration by a login, and whether the client must close. Only its own thread may call."""
 
     def __init__(self, login: Login, careful: bool) -> None:
-        self.refusal = ""  # why a broker refuses this client, in words
+        self.refusal = ""  # the reason why a broker refuses this client, in words
         self.login, self._careful = login, careful
         self._lost = False
 
     @property
     def config(self) -> dict[str, Any]:
-        """The client's. It keeps this session, which so ends with its client and must not keep it."""
+        """The client's configuration. It refers to this session, so the session must not refer to the client."""
         return {**self.login.config(careful=self._careful), "error_cb": self._hear}
 
     def stands(self) -> bool:
-        """Whether the client may stay, by what it has heard each time it was polled."""
+        """Whether the client may stay. The errors of its polls decide, and the end of its careful minute."""
         if self._careful and not self.login.careful:
             self._leave()
         return not self._lost
 
     @property
     def rest(self) -> float:
-        """Seconds until the next client: that would at once try the broker which this one tries every 10 s."""
+        """Seconds until the next client may start: it would at once retry the broker that refused this client."""
         return _LONGEST_REST if self.refusal and not self._lost else 0.0
 
     def _hear(self, error: KafkaError) -> None:
@@ -396,7 +396,7 @@ class Session:
         if refused:
             self.refusal = why([error])
             self.login.refuses()
-        # A careful one stays as long as some broker lets it in.
+        # A careful client stays as long as any broker accepts it.
         if error.code() == KafkaError._ALL_BROKERS_DOWN if self._careful else refused:
             self._leave()
 
@@ -405,13 +405,13 @@ class Session:
         self.login.doubt()
 
 
-#: By configuration, as long as a plugin needs it.
+#: Each configuration's login, as long as a plugin uses it.
 _logins: WeakValueDictionary[frozenset[tuple[str, Any]], Login] = WeakValueDictionary()
-_making: Final = threading.Lock()  # followers start at the same moment
+_making: Final = threading.Lock()  # several followers start at the same moment
 
 
 def login(context: Context[object]) -> Login:
-    """How plugins connect now; the operator's ``kafka.*`` override quotahost's own options."""
+    """The login of the plugins' clients; the operator's ``kafka.*`` override quotahost's own options."""
     config = {**_PLUGINS, **context.broker.client_config()}
     with _making:
         return _logins.setdefault(frozenset(config.items()), Login(config))

@@ -1,4 +1,4 @@
-"""What the commands do with quotahost's topics: read one to its end, write to it, watch the brokers."""
+"""The commands' access to quotahost's topics: read one to its end, write to it, and watch the brokers."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -13,8 +13,8 @@ from quotahost.records.watch import KEY, Watch, encode
 
 _WAIT: Final = 10.0  # seconds for each answer
 _DELIVERY_MS: Final = 30_000
-_SILENCE: Final = 10.0  # seconds, in which who is watched writes several looks
-#: By it the fence knows this client where nobody authenticates: one watches above all while producers are stopped.
+_SILENCE: Final = 10.0  # seconds, within which a watched broker writes several looks
+#: If brokers don't authenticate clients, the fence lets this client.id pass: operators watch most during a PAUSE.
 _WATCHER: Final = "quotahost-top"
 _MAKE: Final = (
     "run the task publish-usage on the brokers (client.quota.callback.tasks), which makes those of who watches; or "
@@ -23,12 +23,12 @@ _MAKE: Final = (
 
 
 def _failed(error: KafkaError, topic: str, right: str, config: Mapping[str, Any]) -> Unusable:
-    """Why the topic can't be used, by Kafka's error; ``right`` is the one that its use needs, as ACLs name it."""
+    """The reason, by Kafka's error, why a topic can't be used; its use needs ``right``, named as in ACLs."""
     if error.code() in ABSENT:
         return Unusable(f"there is no topic {topic}", _MAKE)
     if words := lacked(error, right, topic, config):
         return Unusable(*words)
-    if error.code() < 0:  # librdkafka's own: it had no answer
+    if error.code() < 0:  # librdkafka's own error: no broker answered
         return Unusable(f"no broker answers for {topic}: {error.str()}", "see whether it is in service")
     return Unusable(f"{topic} can't be used: {error.str()}", "see how it is kept (quotahost doctor --against)")
 
@@ -41,12 +41,12 @@ class CompactedTopic:
     """A compacted topic of a running cluster."""
 
     def __init__(self, config: Mapping[str, str], topic: str, client_id: str) -> None:
-        """By the ``client_id`` the fence knows this client where nobody authenticates. ``config`` is librdkafka's."""
+        """``config`` is librdkafka's. If brokers don't authenticate, the fence knows this client by ``client_id``."""
         self.name = topic
         self._config = _options(config, client_id)
 
     def read(self) -> Iterator[tuple[bytes | None, bytes | None]]:
-        """All keys and values, to the present end; none without a topic. Raises Unusable, or NoAnswer."""
+        """All keys and values up to the present end; none if the topic is absent. Raises Unusable or NoAnswer."""
         try:
             numbers = partitions(connect(self._config, _WAIT, self.name), self.name, _WAIT)
         except KafkaException as failure:
@@ -78,10 +78,10 @@ class CompactedTopic:
                     raise _failed(error, self.name, "Read", self._config)
 
     def write(self, records: Mapping[bytes, bytes | None]) -> dict[bytes, str]:
-        """Write values by key (None is a tombstone), and make the topic if it is absent.
+        """Write the values by key (None is a tombstone), and create the topic if it is absent.
 
-        Returns once each value is on all replicas in sync, or has failed: by key the reason of those that were not
-        written. Raises Unusable if the topic is absent and can't be made; NoAnswer as read.
+        Returns when each value is on all in-sync replicas or has failed: for each failed key the reason. Raises
+        Unusable if the topic is absent and can't be created, and NoAnswer as ``read`` does.
         """
         if not records:
             return {}
@@ -100,10 +100,10 @@ class CompactedTopic:
                 failed[message.key() or b""] = str(_failed(error, self.name, "Write", self._config))
 
         for key, value in records.items():
-            # librdkafka's queue holds 100,000 records; those that were delivered make room.
+            # librdkafka's queue holds 100,000 records; delivered ones make room at a poll.
             while True:
                 try:
-                    # By its key a record would go elsewhere once somebody adds partitions, and the old one come back.
+                    # Always partition 0: if partitions are added, a key maps to another, and its old record could win.
                     producer.produce(self.name, key=key, value=value, partition=0, on_delivery=delivered)
                     break
                 except BufferError:
@@ -113,10 +113,10 @@ class CompactedTopic:
 
 
 class Watching:
-    """A connection to a cluster whose brokers are watched. One thread reads; any may ask."""
+    """A connection to a cluster whose brokers are watched. One thread calls ``read``; any thread may call ``ask``."""
 
     def __init__(self, config: Mapping[str, str], watch_topic: str, looks_topic: str) -> None:
-        """Raises Unusable if no broker answers, a topic is absent, or this client may not use it."""
+        """Connect. Raises Unusable if no broker answers, or if a topic is absent or denied."""
         self._topic, self._looks, self._heard_at = watch_topic, looks_topic, time.monotonic()
         self._options = options = _options(config, config.get("client.id", _WATCHER))
         try:
@@ -129,14 +129,14 @@ class Watching:
         self._begin()
 
     def brokers(self) -> frozenset[str]:
-        """The ids of the brokers that are alive. Raises Unusable if no broker answers."""
+        """The ids of the live brokers. Raises Unusable if no broker answers."""
         try:
             return frozenset(map(str, self._admin.list_topics(self._topic, timeout=_WAIT).brokers))
         except KafkaException as failure:
             raise _failed(failure.args[0], self._topic, "Write", self._options) from None
 
     def ask(self, watch: Watch, wait: float = 2 * _WAIT) -> None:
-        """Write the watch; returns once it is written, or after ``wait`` s. Raises Unusable if it can't be."""
+        """Write the watch. Returns when it is written, or after ``wait`` s. Raises Unusable if the write fails."""
         failures: list[KafkaError] = []
 
         def delivered(error: KafkaError | None, message: object) -> None:
@@ -144,19 +144,19 @@ class Watching:
                 failures.append(error)
 
         self._producer.produce(self._topic, encode(watch), KEY, on_delivery=delivered)
-        # The error of a record that nobody takes comes after _WAIT.
+        # If no broker takes the record, its error comes after _WAIT.
         self._producer.flush(wait)
         if failures:
             raise _failed(failures[0], self._topic, "Write", self._options)
 
     def read(self, seconds: float) -> Mapping[bytes, bytes]:
-        """The newest look of each key, of those that come within so many seconds.
+        """The latest look of each key among the looks that arrive within ``seconds``.
 
         Raises Unusable if the topic is denied or gone.
         """
         newest: dict[bytes, bytes] = {}
         if time.monotonic() - self._heard_at > _SILENCE:
-            # Once, after a broker's restart, librdkafka read no further and reported no error: another client begins.
+            # We once saw librdkafka stop reading after a broker's restart, without an error: start a new consumer.
             self._consumer.close()
             self._begin()
         end = time.monotonic() + seconds
@@ -172,10 +172,10 @@ class Watching:
         return newest
 
     def _begin(self) -> None:
-        # Whatever client.id an operator has, the right to Describe is for groups of this name.
+        # The group is not named after the operator's client.id: the right Describe is granted on groups of this name.
         self._consumer = consumer(self._options, _WATCHER, "latest")
         numbers = self._partitions(self._looks, "Read")
-        # What comes from now on: the broker is asked for the end now, before anybody answers.
+        # Only new records count, so the end offset is read before any broker answers.
         self._consumer.assign([TopicPartition(self._looks, number, self._end(number)) for number in numbers])
         self._heard_at = time.monotonic()
 

@@ -1,4 +1,4 @@
-"""Follows a compacted topic from its beginning, again where its place is lost, on a thread; counts refused records."""
+"""Follows a compacted topic on a thread: from its beginning, again after a lost position; counts refused records."""
 
 import logging
 import threading
@@ -22,18 +22,18 @@ from quotahost.kafka.client import ABSENT, DENIED, SELDOM, Connection, NoAnswer,
 from quotahost.records.codec import Refused
 from quotahost.records.topics import GROUPS
 
-_POLL: Final = 0.2  # seconds; close() is noticed after so long
+_POLL: Final = 0.2  # seconds; the thread notices close() within this time
 _BATCH: Final = 500  # records
 _RETRY: Final = 0.5  # seconds
-_LOOK: Final = 5.0  # seconds between looks at the topic itself
-_ANSWER: Final = 2.0  # seconds for its answer
-_NEVER: Final = 1 << 62  # a timestamp that no clock has; whoever writes may choose it
-_CLOSE_WITHIN: Final = 0.5  # seconds; one plugin has several, and the broker's end grants all plugins together 4 s
+_LOOK: Final = 5.0  # seconds between checks of the topic itself
+_ANSWER: Final = 2.0  # seconds for the answer to such a check
+_NEVER: Final = 1 << 62  # a timestamp that no clock shows; a writer can choose it
+_CLOSE_WITHIN: Final = 0.5  # seconds; a plugin may have several, and a broker's shutdown gives all plugins together 4 s
 _READER: Final = {
     "fetch.wait.max.ms": 100,
-    "topic.metadata.refresh.interval.ms": 5000,  # a topic that was deleted is noticed soon; by default in 5 minutes
+    "topic.metadata.refresh.interval.ms": 5000,  # notices a deleted topic soon; the default is 5 minutes
 }
-# After these errors the place in the topic is lost: the topic is gone, or another one has its name by now.
+# After these errors the position is lost: the topic is gone or denied, or a new topic has its name.
 _PLACE_LOST: Final = {
     *ABSENT,
     KafkaError.UNKNOWN_TOPIC_ID,
@@ -43,18 +43,18 @@ _PLACE_LOST: Final = {
 }
 
 
-#: Takes a record on the follower's thread, or raises Refused: its key; its value, None for a tombstone; whether it is
-#: *live*, that is written after the follower had read all that was in the topic before; and when Kafka appended it, in
-#: ms since 1970 by its leader's clock, None in a topic that keeps the time of the writer's clock instead
-#: (``message.timestamp.type``).
+#: Takes one record on the follower's thread, or raises Refused. The arguments are the key; the value, None for a
+#: tombstone; whether the record is *live*, that is, written after the follower had read the topic to its end; and when
+#: Kafka appended the record, in ms since 1970 by the leader's clock, or None if the topic keeps the time of the
+#: writer's clock (``message.timestamp.type``).
 OnRecord: TypeAlias = Callable[[bytes | None, bytes | None, bool, int | None], None]
 
-#: How far a topic was read at some moment: the newest timestamp, and where each partition stood; none before it.
+#: How far a topic was read at one moment: the largest timestamp, and each partition's offset (no offsets at first).
 _Place: TypeAlias = tuple[int, list[TopicPartition]]
 
 
 def refusals_counted(context: Context[object], topic: str, record: OnRecord) -> OnRecord:
-    """``record`` that counts each record it refuses by the reason, logs the first of them, and never raises Refused."""
+    """Wrap ``record`` so that it counts refused records by reason and logs the first one, and never raises Refused."""
     fault = LoggedOnce(context.log)
 
     def take(key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
@@ -73,9 +73,9 @@ def _nothing() -> None: ...
 
 
 class Follower:
-    """Reads a topic from its beginning, and again whenever its place is lost.
+    """Reads a topic from its beginning, and again whenever its position is lost.
 
-    It joins no consumer group and commits no offset. It waits for a broker or a topic that isn't there yet.
+    The follower joins no consumer group and commits no offset. It waits while the broker or the topic is absent.
     """
 
     def __init__(
@@ -86,12 +86,11 @@ class Follower:
     ) -> None:  # fmt: skip
         """Start the thread, which calls ``absent`` whenever the topic doesn't exist.
 
-        It calls ``begins`` before it reads the topic from its beginning, and ``caught_up`` when all that was in it has
-        been read; both again whenever it is read again.
-        After ``silence`` seconds without any record the topic is read again: somebody should have written by then, so
-        the client may have lost its place without an error. With ``partition_of`` one partition alone is read: the one
-        that this function returns for the number of partitions. ``connection`` is the name of its metric, the plugin's
-        if it is "".
+        The thread calls ``begins`` each time before it reads the topic from its beginning, and ``caught_up`` each time
+        it has read the topic to its end. After ``silence`` seconds without a record, it reads the topic again: a writer
+        should have written by then, so the client may have lost its position without an error.
+        ``partition_of`` returns, for a number of partitions, the only one to read; if it is None, all are read.
+        ``connection`` is the metric's name; "" means the plugin's name.
         """
         self._context, self._topic, self._silence = context, topic, silence
         self._record = refusals_counted(context, topic, record)
@@ -100,14 +99,14 @@ class Follower:
         self._connection = Connection(context, connection)
         self._again = threading.Event()
         self._fault = LoggedOnce(context.log, logging.ERROR)
-        self.has_read = False  # all that was in the topic, at least once
-        self._stop = threading.Event()  # no Periodic: _read runs until it is stopped
+        self.has_read = False  # whether the topic was read to its end at least once
+        self._stop = threading.Event()  # a Periodic doesn't fit, because _read runs until it is stopped
         self._thread = context.start_thread(f"{context.name}-follower", self._run)
         context.closing.callback(self.close)
 
     @property
     def waits_for(self) -> str:
-        """A sentence while the topic has not been read to its end, with the reason if one is known; "" then."""
+        """A sentence, with the reason if it is known, until the topic has been read to its end once; then ""."""
         return "" if self.has_read else f"topic {self._topic} is not read yet{self._connection.fault}"
 
     def read_again(self) -> None:
@@ -121,48 +120,48 @@ class Follower:
         while not self._stop.is_set():
             self._pause = _RETRY
             try:
-                mine = login(self._context)  # kept between two tries
+                mine = login(self._context)  # this reference keeps the login between two tries
                 self._follow(mine.enter(self._topic))
             except KafkaException as failure:
-                # confluent_kafka puts a KafkaError into its exceptions, which alone knows the code.
+                # confluent_kafka's exception has no code; the KafkaError inside it has.
                 error = failure.args[0]
                 is_absent = error.code() in ABSENT
-                # Each try is a login. While brokers start, a topic is about to be made.
+                # Each try is a login. While brokers start, a broker may soon create the topic.
                 if error.code() in DENIED or (is_absent and not self._connection.starting):
                     self._pause = SELDOM
                 if is_absent:
                     self._absent()
                 if self._connection.ever or not is_absent:
                     self._connection.fails(mine.explained(error, "Read", self._topic))
-                else:  # a topic may wait for its writer
+                else:  # no fault: a writer may create the topic later
                     self._connection.answers()
             except NoAnswer as failure:
                 self._connection.fails(failure)
-            except Exception:  # of who reads, for example; the thread must outlive it
+            except Exception:  # for example of the callback ``record``; the thread must go on
                 text = "following %s failed; it is read again from its beginning, again and again"
                 self._fault.report(text, self._topic, exc_info=True)
-            # After a lost place, too: a topic that is absent or unreadable must not be asked for without a pause.
+            # Pause after a lost position, too: an absent or unreadable topic must not be requested without a pause.
             self._stop.wait(self._pause)
-        self._connection.close()  # on this thread, the last one that may show it
+        self._connection.close()  # on this thread, which otherwise could show the metric again
 
     def _follow(self, session: Session) -> None:
         reader = consumer(session.config | _READER, f"{GROUPS}{self._context.node_id}")
         try:
             self._again.clear()
             assigned = self._partitions(reader)
-            # Assigned and not subscribed: every broker reads all partitions, where a group would divide them.
+            # assign(), not subscribe(): every broker reads all partitions; a group would divide them.
             reader.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in assigned])
             self._read(reader, session, assigned)
         finally:
-            reader.poll(0)  # by that alone the session hears of a refusal
+            reader.poll(0)  # the poll tells the session of a refusal
             self._pause = max(self._pause, session.rest)
             reader.close()
 
     def _read(self, reader: Consumer, session: Session, assigned: set[int]) -> None:
-        """Hand on records until the place or the login is lost, or there is a reason to read all again."""
-        live, unread = False, set(assigned)  # those whose end was not reached yet
+        """Pass records on until the position or the login is lost, or the topic must be read again."""
+        live, unread = False, set(assigned)  # unread: partitions whose end isn't reached yet
         mine = [TopicPartition(self._topic, p) for p in assigned]
-        newest = -1  # timestamp of all that was read
+        newest = -1  # the largest timestamp of all records read
         then: _Place = -1, []
         self._begins()
         last_record_at = looked_at = time.monotonic()
@@ -178,7 +177,7 @@ class Follower:
                 if error is None:
                     last_record_at = time.monotonic()
                     kind, at = message.timestamp()
-                    # A timestamp of another kind is the clock of whoever wrote the record.
+                    # A timestamp of another kind comes from the writer's clock.
                     written_ms = at if kind == TIMESTAMP_LOG_APPEND_TIME else None
                     newest = max(newest, at)
                     self._record(message.key(), message.value(), live, written_ms)
@@ -187,7 +186,7 @@ class Follower:
                     unread.discard(message.partition() or 0)
                 else:
                     self._connection.fails(session.login.explained(error, "Read", self._topic))
-                    # After any other error librdkafka goes on by itself.
+                    # After any other error librdkafka continues by itself.
                     if error.code() in _PLACE_LOST:
                         self._pause = SELDOM if error.code() in DENIED else _RETRY
                         return
@@ -202,20 +201,20 @@ class Follower:
                 then = newest, reader.position(mine)
 
     def _is_another(self, reader: Consumer, session: Session, assigned: set[int], then: _Place) -> bool:
-        """Whether the topic is gone, has more partitions, or was made anew; librdkafka may not say so, and reads on."""
+        """Whether the topic is gone, has more partitions, or is a new one; librdkafka may read on without an error."""
         try:
             current = self._partitions(reader)
-        except KafkaException as failure:  # reading goes on: the cluster may be back, or busy
+        except KafkaException as failure:  # reading goes on: the cluster may be busy, or back again
             self._connection.fails(session.login.explained(failure.args[0], "Read", self._topic))
             return failure.args[0].code() in ABSENT
-        self._connection.works()  # in an empty topic nothing else shows that a fault is over
+        self._connection.works()  # in an empty topic only this shows that a fault is over
         return not current <= assigned or self._was_made_anew(reader, *then)
 
     def _was_made_anew(self, reader: Consumer, newest: int, places: list[TopicPartition]) -> bool:
-        """Whether a record that is newer than all that was read then lies before the place where reading stood.
+        """Whether a record with a timestamp above ``newest`` lies before ``places``, the offsets when that was read.
 
-        In the same topic such a record was still to be read. A consumer doesn't tell its topic's id, and each answer of
-        confluent_kafka's Admin client that does leaves 176 bytes behind (2.16), which in a broker adds up for months.
+        In the same topic, a newer record would lie behind them. A consumer doesn't tell its topic's id, and each answer
+        of confluent_kafka's Admin client that does leaks 176 bytes (2.16), which in a broker adds up for months.
         """
         if not 0 <= newest < _NEVER:
             return False
@@ -223,7 +222,7 @@ class Follower:
         newer = [TopicPartition(self._topic, partition, newest + 1) for partition in stood]
         try:
             found = reader.offsets_for_times(newer, timeout=_ANSWER)
-        except KafkaException:  # the next look tells
+        except KafkaException:  # the next check decides
             return False
         return any(0 <= first.offset < stood[first.partition] for first in found)
 

@@ -1,10 +1,10 @@
-"""Which record of a topic counts as the newest, by (run, sequence), or any once the last is older than ``validity``;
-and its age, by its arrival and no wall clock.
+"""Keeps the latest record of a topic, and measures the age of records with this machine's monotonic clock.
 
-Every reader of our compacted topics has to answer the same question: how old is what I know? A record carries the
-time of the machine that wrote it, and that clock may be wrong or jump. So the age runs from the moment at which the
-record arrived, on this machine's monotonic clock, and begins with the delay from capture to writing, by the rule of
-:mod:`quotahost.records.fields`.
+1. :class:`LatestRecord` keeps the record with the largest (run, sequence). If the kept record is older than
+   ``validity``, the next live record replaces it.
+2. :class:`ArrivalClock` measures a record's age. The record carries the time of the machine that wrote it, and that
+   clock may be wrong or jump. So the age is the delay from capture to writing (:mod:`quotahost.records.fields`), plus
+   the time since the record arrived, by this machine's monotonic clock.
 """
 
 import math
@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Arrival(Generic[R]):
-    """A record, and when this reader learned of it."""
+    """A record, and the time when it arrived."""
 
     record: R
     arrived_at: float  # monotonic seconds, in the past if the record was in the topic before
@@ -32,7 +32,7 @@ class Arrival(Generic[R]):
 
 
 class ArrivalClock:
-    """Says when a record arrived and how old it is, whatever the wall clocks do."""
+    """Tells when a record arrived, and how old it is by the monotonic clock."""
 
     def __init__(self, clock: Clock, wall: Clock) -> None:
         self.now, self._wall = clock, wall
@@ -42,12 +42,11 @@ class ArrivalClock:
         self, record: R, before: Arrival[R] | None, validity: float, captured_at: datetime, live: bool,
         written_ms: int | None, age_ms: int | None = None,
     ) -> Arrival[R]:  # fmt: skip
-        """The arrival of a record that was just read and that replaces ``before``; ``validity`` in seconds.
+        """The arrival of a record that was just read and replaces ``before``; ``validity`` is in seconds.
 
-        ``captured_at`` is the record's own time, ``age_ms`` the delay from capture to writing that it states, if it
-        states one; the others as for ``follower.OnRecord``. A ``live`` record arrives now. One that was in the topic
-        before arrived when it was written: by Kafka's clock, as far as live records have shown it, else by this
-        machine's.
+        ``captured_at`` is the record's own time, ``age_ms`` the delay from capture to writing if the record states it;
+        ``live`` and ``written_ms`` are those of ``follower.OnRecord``. A live record arrives now. An older record
+        arrived when it was written: by Kafka's clock if a live record has shown that clock, else by this machine's.
         """
         now = self.now()
         delay = delay_ms(age_ms, captured_at, written_ms, int(validity * 1000)) / 1000
@@ -60,24 +59,24 @@ class ArrivalClock:
             kafkas = self._wall() if self._ahead is None else now + self._ahead
             arrived_at -= max(0.0, kafkas - written_ms / 1000)
         if before:
-            # If this machine's wall clock jumped forward, a topic that is read again looks old. But a record
-            # can't be older than the one that it replaces.
+            # If this machine's wall clock has jumped forward, a topic that is read again looks old. But a record
+            # can't be older than the record that it replaces.
             arrived_at = max(arrived_at, before.arrived_at)
         return Arrival(record, arrived_at, delay)
 
     def age(self, arrival: Arrival[R]) -> float:
-        """Seconds since the record's contents were captured. Above ``validity`` it is stale."""
+        """Seconds since the record's contents were captured. If they exceed ``validity``, the record is stale."""
         return self.now() - arrival.arrived_at + arrival.delay
 
 
-#: What the pipeline publishes again and again; ``run`` is when it was launched, ``sequence`` counts the run's records.
+#: A record that the pipeline publishes repeatedly: ``run`` is its launch time, ``sequence`` counts the run's records.
 P = TypeVar("P", ClusterRecord, Shares)
 
 
 class LatestRecord(Generic[P]):
     """Keeps the record with the largest (run, sequence). Any thread may call.
 
-    Once the kept record is older than ``validity``, the next record that arrives replaces it, whatever its run is: the
+    If the kept record is older than ``validity``, the next live record replaces it, even one with a smaller run: the
     clock of the machine on which the pipeline ran before may have been ahead.
     """
 
@@ -87,9 +86,9 @@ class LatestRecord(Generic[P]):
         self._kept: Arrival[P] | None = None
 
     def take(self, record: P, live: bool, validity: float, written_ms: int | None = None) -> None:
-        """Keep the record if it is newer; ``validity`` in seconds, the others as for ``follower.OnRecord``.
+        """Keep the record if it is newer; ``validity`` is in seconds, the others are those of ``follower.OnRecord``.
 
-        Raises Refused if it claims a run of the future, and if it is live and older than the kept one.
+        Raises Refused if the record's run lies in the future, or if a live record is older than the kept one.
         """
         run = record.run
         if run > self._wall() * 1000 + MAX_AHEAD_MS:
@@ -108,22 +107,22 @@ class LatestRecord(Generic[P]):
         raise Refused("other-pipeline", text)
 
     def remove(self) -> None:
-        """A tombstone was read: the kept record is stale from now on."""
+        """Make the kept record stale, because a tombstone was read."""
         with self._lock:
             if self._kept:
-                # Kept, though infinitely old: its volumes hold until the standby source has answered.
+                # The record stays, infinitely old: its volumes apply until the standby source has answered.
                 self._kept = replace(self._kept, arrived_at=-math.inf)
 
     def known(self) -> tuple[P | None, float]:
-        """The kept record and its age in seconds, infinite after a tombstone; (None, infinity) before the first."""
-        # The reference is read once and replaced as a whole, so no reader needs the lock.
+        """The kept record and its age in seconds, infinite after a tombstone; (None, infinity) before any record."""
+        # This reference is read once here, and always replaced as a whole, so a reader needs no lock.
         kept = self._kept
         return (None, math.inf) if kept is None else (kept.record, self._clock.age(kept))
 
     def _replaces(self, record: P, kept: Arrival[P], live: bool, validity: float) -> bool:
         if live and self._clock.age(kept) > validity:
             return True
-        # Whatever follows a tombstone is newer than it: also the same record, when the topic is read again.
+        # Any record after a tombstone is newer than it, even the same record when the topic is read again.
         return kept.arrived_at == -math.inf or _order(record) > _order(kept.record)
 
 

@@ -1,4 +1,4 @@
-"""Writes this broker's records to a compacted topic; tries again while a cluster can't be reached or one is lost."""
+"""Writes this broker's records to a compacted topic; after a failure it reconnects, and the caller publishes again."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -13,34 +13,34 @@ from quotahost.kafka.admin import NotMade, ensure_compacted
 from quotahost.kafka.client import DENIED, SELDOM, Connection, Login, Session, login
 
 _RETRY: Final = 1.0  # seconds
-_REGISTERING: Final = 5.0  # seconds within which the brokers of a new cluster register
+_REGISTERING: Final = 5.0  # seconds, within which the brokers of a new cluster register
 _FLUSH: Final = 1.0  # seconds
 _PRODUCER: Final[dict[str, Any]] = {
     "acks": "all",
     "linger.ms": 0,
-    "compression.type": "lz4",  # a look at a thousand clients shrinks to a tenth
-    "message.timeout.ms": 5000,  # by then the next record, which is newer, may be written instead
-    "topic.metadata.refresh.interval.ms": 5000,  # a topic that was deleted is noticed soon; by default in 5 minutes
+    "compression.type": "lz4",  # a look with a thousand clients shrinks to a tenth
+    "message.timeout.ms": 5000,  # after this time, the next and newer record may be written instead
+    "topic.metadata.refresh.interval.ms": 5000,  # notices a deleted topic soon; the default is 5 minutes
     "queue.buffering.max.messages": 100,
 }
 
 
 class Publisher:
-    """Publishes one record at a time. It connects and creates the topic with the first one.
+    """Publishes one record at a time. With the first record it connects and creates the topic.
 
-    A failure is counted, and logged once until a record is delivered (:class:`Connection`). The caller learns of it by
-    ``lost``, and may publish again after a pause.
+    A failure is counted, and logged once until a record is delivered (:class:`Connection`). The publisher then calls
+    ``lost``, and the caller may publish again after a pause.
     """
 
     def __init__(
         self, context: Context[object], topic: str, lost: Callable[[], None],
         clock: Clock = time.monotonic, more: Sequence[str] = (), connection: str = "",
     ) -> None:  # fmt: skip
-        """Nothing is connected yet.
+        """Connect nothing yet.
 
-        The topic is compacted, and created if it is absent, as are ``more`` topics with it. ``lost`` is called, on the
-        thread that calls ``busy`` or ``send``, when a record was not delivered. ``connection`` is the name of its
-        metric, the plugin's if it is "".
+        The publisher creates the topic and ``more`` topics, compacted, if they are absent. If a record is not
+        delivered, ``busy`` or ``send`` calls ``lost``, on the caller's thread. ``connection`` is the metric's name; ""
+        means the plugin's name.
         """
         self._topics = (topic, *more)
         self._context, self._topic, self._lost = context, topic, lost
@@ -57,7 +57,7 @@ class Publisher:
         context.closing.callback(self.close)
 
     def busy(self) -> bool:
-        """Whether none may be sent yet: one is on its way, or was lost just now. It calls ``lost`` if one was since."""
+        """Whether no record may be sent, as one is in flight or was just lost. Calls ``lost`` if a record was lost."""
         if self._producer is not None:
             # librdkafka calls _delivered only within poll() and flush(), on the task's thread, so no lock is needed.
             self._producer.poll(0)
@@ -66,31 +66,31 @@ class Publisher:
         return self._in_flight or self._clock() < self._again_at
 
     def send(self, key: bytes, make: Callable[[], bytes]) -> None:
-        """Write the value that ``make`` returns. If that or the writing fails, ``lost`` is called, now or later."""
-        if self._topics_gone:  # only now: a record that was on its way would never be heard of again
+        """Write the value that ``make`` returns. If ``make`` or the write fails, ``lost`` is called, now or later."""
+        if self._topics_gone:  # not in make_topics: the result of a record in flight would be lost
             self._topics_gone, self._producer = False, None
         try:
-            producer = self._connected()  # first: it may wait for seconds, in which a record would age
-            # Within the try: what the record is made of may fail, too, and the task must then try again.
+            producer = self._connected()  # before make(): this may take seconds, and the record would age
+            # make() stands in the try, because it may fail, too, and the task must then retry.
             producer.produce(self._topic, key=key, value=make(), on_delivery=self._delivered)
             self._in_flight = True
-        except Exception as failure:  # such as a cluster that doesn't say yet which brokers are registered
+        except Exception as failure:  # for example, the cluster doesn't list its registered brokers yet
             self._failed(failure.args[0] if isinstance(failure, KafkaException) else failure)
 
     def make_topics(self) -> None:
-        """Look up the topics before the next record, and create those that are gone. Any thread may call."""
+        """Look the topics up before the next record, and create the absent ones. Any thread may call."""
         self._topics_gone = True
 
     def close(self) -> None:
         if self._producer is not None:
             self._producer.flush(_FLUSH)
-        # Not when the garbage is collected: until then they would go on to log in.
+        # Drop the clients now: until the garbage is collected, they would go on to log in.
         self._producer = self._session = self._login = None
         self._connection.close()
 
     def _connected(self) -> Producer:
         if self._producer is None:
-            # Before this broker is asked, which while it stops lets one wait for seconds.
+            # Log in before registered(), which may block for seconds while this broker stops.
             self._login = login(self._context)
             self._session = self._login.enter(self._topic)
             brokers, now = len(self._context.broker.registered()), self._clock()
@@ -106,7 +106,7 @@ class Publisher:
                 right = "Create" if isinstance(failure, NotMade) else right
                 raise KafkaException(self._login.explained(failure.args[0], right, topic)) from None
             finally:
-                asking.poll(0)  # by that alone the session hears of a refusal
+                asking.poll(0)  # the poll tells the session of a refusal
             self._producer = Producer(self._session.config | _PRODUCER)
         return self._producer
 
@@ -118,7 +118,7 @@ class Publisher:
             self._failed(self._login.explained(error, "Write", self._topic) if self._login else error)
 
     def _failed(self, error: Any) -> None:
-        # By a right, or by the cluster's own policy for new topics (create.topic.policy.class.name).
+        # A right is missing, or the cluster's own policy for new topics refuses (create.topic.policy.class.name).
         denied = isinstance(error, KafkaError) and error.code() in DENIED | {KafkaError.POLICY_VIOLATION}
         rest = SELDOM if denied else _RETRY
         if self._session:

@@ -1,6 +1,6 @@
-"""The registered brokers of the cluster, as DescribeCluster lists them (KIP-1073 adds the fenced ones).
+"""Polls the registered brokers of the cluster, as DescribeCluster lists them (KIP-1073 adds the fenced brokers).
 
-While the broker starts, its own listener isn't open yet; so a failure is retried soon, and is logged only after
+While the broker starts, its own listener isn't open yet. So the poll retries a failure soon, and logs it only after
 ``startup.grace``.
 """
 
@@ -20,28 +20,28 @@ class ClusterPoll:
     def __init__(
         self, context: Context[object], name: str, ask: Callable[[], None], period: Callable[[], float], failure: str
     ) -> None:
-        """Start the thread ``quotahost-NAME``; ``period`` in seconds.
+        """Start the thread ``quotahost-NAME``; ``period`` is in seconds.
 
         ``ask`` asks the cluster and keeps the answer; it may block, and raises if there is no answer. ``failure`` is
-        the log line about that, with one ``%s`` for the exception; it is logged once until it heals.
+        the log line for such a fault, with one ``%s`` for the exception; the fault is logged once until it heals.
         """
         self._context, self._ask, self._failure = context, ask, failure
         self._started = time.monotonic()
         self._fault = LoggedOnce(context.log)
-        self.answered = False  # whether the cluster has done so at least once
+        self.answered = False  # whether the cluster has answered at least once
         self._loop = Periodic(
             name, self._try, lambda: period() if self.answered else min(_FIRST_RETRY, period()), context.start_thread
         )
         context.closing.callback(self._loop.close)
 
     def wake(self) -> None:
-        """Ask now: the period may be shorter than the one that is waited out."""
+        """Ask now, because the new period may be shorter than the current wait."""
         self._loop.wake()
 
     def _try(self) -> None:
         try:
             self._ask()
-        # Any exception: it may come from Java, and the thread must outlive it, or the last answer would stay for good.
+        # The exception may come from Java. If it ended the thread, the last answer would stay for good.
         except Exception as error:
             grace = self._context.settings.startup_grace.total_seconds()
             if self.answered or time.monotonic() - self._started >= grace:
@@ -53,11 +53,11 @@ class ClusterPoll:
 
 
 _PERIOD: Final = 5.0  # seconds
-_OF_VALIDITY: Final = 10  # a broker that stops must be seen as fenced long before its snapshot is stale
+_OF_VALIDITY: Final = 10  # a stopped broker must show as fenced long before its snapshot is stale
 
 
 class RegisteredBrokers(ClusterPoll):
-    """Hands on the registered brokers whenever the cluster answers; ``answered`` says whether it ever did."""
+    """Calls ``register`` with the registered brokers whenever the cluster answers."""
 
     def __init__(self, context: Context[object], register: Callable[[Mapping[str, bool]], None]) -> None:
 

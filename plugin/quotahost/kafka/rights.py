@@ -1,8 +1,8 @@
-"""The questions of ``doctor --against``: rights to quotahost's topics, and how they are kept; ``doctor/topics`` judges.
+"""Asks a cluster for ``doctor --against``: the rights to quotahost's topics, and how these topics are configured.
 
-A broker says of every topic which operations the client that asks may do (KIP-430). So a client without credentials
-learns what everybody may do, whatever authorizer the cluster has. A client that may look at ACLs also learns whom they
-let in. Nothing is written: whether a client may create a topic is asked by a request that is only validated.
+A broker tells for each topic which operations the asking client may do (KIP-430). So a client without credentials
+learns what everybody may do, with any authorizer. A client that may describe ACLs also learns whom the ACLs allow.
+Nothing is written: a validate-only request tells whether a client may create a topic. ``doctor/topics`` judges all.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -27,40 +27,40 @@ from quotahost.records.topics import GROUPS
 
 _WAIT: Final = 10.0  # seconds
 _SILENT: Final = "it lets this client connect, and then doesn't answer in time"
-#: What changes a topic or its records; whoever may do one of these can lie to the brokers.
+#: The operations that change a topic or its records; a client with the right to one can lie to the brokers.
 CHANGES: Final = frozenset({"Write", "Create", "Delete", "Alter", "AlterConfigs", "All", "Any"})
 _ASKED: Final = ("cleanup.policy", "min.insync.replicas", "max.message.bytes", "message.timestamp.type")
 
-#: By principal, ``User:*`` for everybody, and operation, the resources of the ACLs that allow it: "prefixed __quota".
+#: The resources of ACLs, such as "prefixed __quota", by principal (``User:*`` is everybody) and allowed operation.
 Holders: TypeAlias = Mapping[str, Mapping[str, Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a topic is kept."""
+    """A topic's replicas and configuration."""
 
-    replicas: int  # of the partition that has fewest
-    config: Mapping[str, str] | None  # the properties that matter; None if the client may not see them
+    replicas: int  # those of the partition with the fewest
+    config: Mapping[str, str] | None  # the properties in _ASKED; None if the client may not see them
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What a cluster says of some topics."""
+    """A cluster's answers about some topics, and about the client that asks."""
 
-    #: By topic that exists or is denied, what the asking client may do, as ACLs name it.
+    #: The operations that the client may do, by topic, named as in ACLs; none for a denied topic.
     own: Mapping[str, frozenset[str]]
-    cluster: frozenset[str]  # what it may do on the cluster itself; without an authorizer that is everything
-    acls: Mapping[str, Holders] | None  # by topic, whom ACLs allow something; None if it may not look at ACLs
-    missing: Mapping[str, bool] = field(default_factory=dict)  # topics that don't exist; whether it may create them
-    group: bool = True  # whether it may ask for the coordinator of the plugins' groups; true if that wasn't asked
+    cluster: frozenset[str]  # the operations that it may do on the cluster; all, if there is no authorizer
+    acls: Mapping[str, Holders] | None  # by topic, the holders of ACLs; None if the client may not describe ACLs
+    missing: Mapping[str, bool] = field(default_factory=dict)  # absent topics, and whether the client may create each
+    group: bool = True  # whether it may find the coordinator of the plugins' groups; True if that wasn't asked
     shapes: Mapping[str, Shape] = field(default_factory=dict)  # by topic, as far as the client may see it
-    brokers: int = 0  # how many are alive; 0 if that wasn't asked
+    brokers: int = 0  # the number of live brokers; 0 if that wasn't asked
 
 
 def ask(admin: AdminClient, topics: Collection[str], with_group: bool = False) -> Rights:
     """Ask the cluster about these topics, within about a minute.
 
-    ``with_group`` asks for the plugins' groups, too; for that Kafka makes its topic of offsets, if it is missing.
+    ``with_group`` also asks about the plugins' groups; for that, Kafka creates ``__consumer_offsets`` if it is absent.
     Raises NoAnswer.
     """
     try:
@@ -88,23 +88,23 @@ def _asked(admin: AdminClient, topics: Collection[str], with_group: bool) -> Rig
             topic = answer(future, _WAIT)
             own[name] = _named(topic.authorized_operations)
             shapes[name] = _shape(admin, topic, "DescribeConfigs" in own[name])
-    # librdkafka gives an empty list instead of the error to a client that may not look.
+    # If a client may not describe ACLs, librdkafka returns an empty list instead of the error.
     acls = _acls(admin, topics) if "Describe" in cluster else None
     made = admin.create_topics(missing, request_timeout=_WAIT, validate_only=True) if missing else {}
     codes = {name: _code(future) for name, future in made.items()}
-    if KafkaError._TIMED_OUT in codes.values():  # while no controller answers, for example
+    if KafkaError._TIMED_OUT in codes.values():  # for example, no controller answers
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-    # Another reason, such as a PAUSE, says nothing of the client's rights.
+    # Any other error, for example in a PAUSE, says nothing about the client's rights.
     creatable = {name: code not in DENIED for name, code in codes.items()}
-    group = f"{GROUPS}doctor"  # it has no members; the plugins' groups have none, either
+    group = f"{GROUPS}doctor"  # a group without members, like the plugins' groups
     groups = admin.describe_consumer_groups([group], request_timeout=_WAIT) if with_group else {}
-    # Nor does a time-out here: Kafka judges the right first, and in a small cluster there may be no coordinator.
+    # A time-out here says nothing, either: Kafka checks the right first, and a small cluster may have no coordinator.
     may_group = all(_code(future) != KafkaError.GROUP_AUTHORIZATION_FAILED for future in groups.values())
     return Rights(own, cluster, acls, creatable, may_group, shapes, len(described.nodes))
 
 
 def _code(future: Any) -> int:
-    """The code of the error in which a request has ended, 0 without one."""
+    """The code of the request's error; 0 if the request succeeded."""
     try:
         answer(future, _WAIT)
     except KafkaException as failure:
@@ -114,7 +114,7 @@ def _code(future: Any) -> int:
 
 
 def _shape(admin: AdminClient, topic: Any, may_see: bool) -> Shape:
-    """By what ``describe_topics`` said; ``may_see``: the client has DescribeConfigs."""
+    """The shape of a topic of ``describe_topics``; ``may_see`` is whether the client has DescribeConfigs."""
     config: dict[str, str] | None = None
     if may_see:
         with suppress(KafkaException):
@@ -124,9 +124,9 @@ def _shape(admin: AdminClient, topic: Any, may_see: bool) -> Shape:
 
 
 def _acls(admin: AdminClient, topics: Collection[str]) -> Mapping[str, Holders]:
-    """Whom ACLs allow something; nobody where there is no authorizer with ACLs."""
+    """The holders of ACLs, by topic; empty if there is no authorizer with ACLs."""
     allowed: dict[str, dict[str, dict[str, list[str]]]] = {}
-    anything: Any = None  # the stubs don't allow None
+    anything: Any = None  # None, which the type stubs don't allow
     for topic in topics:
         wanted = AclBindingFilter(
             ResourceType.TOPIC, topic, ResourcePatternType.MATCH, anything, anything, AclOperation.ANY,

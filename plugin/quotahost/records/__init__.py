@@ -1,5 +1,5 @@
 """The records that brokers and the pipeline exchange over Kafka topics: one module for each, value and JSON together.
 
-Private, but the JSON, which other programs may write and read (docs/reference/records.md). Every reader decodes a
-record here, so that all readers take or refuse the same bytes for the same reason.
+This package is private, but other programs may write and read the JSON (docs/reference/records.md). All readers decode
+records here, so they accept or refuse the same bytes for the same reason.
 """

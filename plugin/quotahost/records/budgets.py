@@ -1,4 +1,4 @@
-"""The budgets of storage: one record for each in the topic of the cluster-wide quotas; which names, and how many.
+"""The records of the budgets of storage, in the topic of the cluster-wide quotas: keys, values, and their bounds.
 
 The key is ``budgets/NAME``; a null value removes the budget.
 """
@@ -14,15 +14,15 @@ from quotahost.records.by_name import LatestByName
 from quotahost.records.codec import Codec, Refused, Versioned
 from quotahost.records.fields import Long
 
-#: Of one cluster; every snapshot names each with a replica on its broker, and metrics show each.
+#: The budgets of one cluster. A snapshot lists each budget with a replica on its broker, and the metrics show each.
 MAX_BUDGETS: Final = 1000
-MAX_PATTERNS: Final = 100  # of one budget
+MAX_PATTERNS: Final = 100  # topics and patterns of one budget
 _MAX_BYTES: Final = 64 * 1024
 _KEY: Final = b"budgets/"
-#: The name stands in error texts and in metric tags of Kafka's. Its length bounds what budgets take of a snapshot.
+#: Error texts and Kafka's metric tags contain a budget's name. The name's length bounds the budgets of a snapshot.
 NAME: Final = re.compile(r"[A-Za-z0-9._*-]{1,64}")
 BudgetName = Annotated[str, Field(pattern=f"^{NAME.pattern}$")]
-#: A topic, or the beginning of topics with a star at its end; the star alone is every topic.
+#: A topic's name, or the beginning of names with a star at its end; the star alone means every topic.
 PATTERN: Final = re.compile(r"[A-Za-z0-9._-]{1,249}|[A-Za-z0-9._-]{0,248}[*]")
 
 Of = Literal["leaders", "replicas"]
@@ -35,15 +35,15 @@ class _Value(Versioned):
 
     #: Names of topics, or their beginnings with ``*`` at the end.
     topics: Annotated[tuple[_Pattern, ...], Field(min_length=1, max_length=MAX_PATTERNS)]
-    bytes: Long  # so much they may take in the whole cluster
-    of: Of = "leaders"  # whose bytes count
+    bytes: Long  # how many bytes these topics may take in the whole cluster
+    of: Of = "leaders"  # which replicas' bytes count
 
 
 CODEC: Final = Codec(_Value, _MAX_BYTES)
 
 
 def is_key(key: bytes | None) -> bool:
-    """Whether a record of the topic is a budget's."""
+    """Whether this is the key of a budget's record."""
     return key is not None and key.startswith(_KEY)
 
 
@@ -55,14 +55,14 @@ def key_of(name: str) -> bytes:
 
 
 def encode(budget: Budget) -> bytes:
-    """The value of a budget's record; its key is :func:`key_of` its name. Raises Refused if no reader would take it."""
+    """The value of a budget's record; :func:`key_of` makes the key. Raises Refused if no reader would take it."""
     return CODEC.encode(_Value(budget.topics, budget.bytes, "replicas" if budget.replicas else "leaders"))
 
 
 class LatestBudgets(LatestByName[str, Budget]):
-    """Each budget by its name."""
+    """Keeps each budget by its name."""
 
-    most, most_octets = MAX_BUDGETS, MAX_BUDGETS * 72  # no key is longer
+    most, most_octets = MAX_BUDGETS, MAX_BUDGETS * 72  # no key has more than 72 bytes
 
     def name_of(self, key: bytes | None) -> str | None:
         if key is None or not is_key(key):

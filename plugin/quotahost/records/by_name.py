@@ -1,8 +1,7 @@
-"""How every reader of the cluster-wide quotas and budgets keeps them: by name, the latest record that is
-good, and none before the topic was read to its end.
+"""Keeps the latest valid record of each name, for all readers of the cluster-wide quotas and the budgets.
 
-Where a record is refused, what was there of its name stays, also when the topic is read again from its beginning; but
-for what a tombstone has removed meanwhile.
+A reader keeps no record before it has read the topic to its end. If a reader refuses a record, the earlier record of
+the same name stays, even when the topic is read again from its beginning, until a tombstone removes it.
 """
 
 from abc import ABC, abstractmethod
@@ -15,45 +14,45 @@ _T = TypeVar("_T")
 
 
 class LatestByName(ABC, Generic[_Name, _T]):
-    """``by_name`` is changed name by name, so other threads may look one up meanwhile."""
+    """The table ``by_name``; live records change it name by name, so other threads may look up names meanwhile."""
 
-    most: int  # names that are kept, and bytes of all their keys: what they take of a broker's memory is bounded
-    most_octets: int
+    most: int  # names in the table; both limits bound the memory that the table takes on a broker
+    most_octets: int  # bytes of all their keys
 
-    _reading: "LatestByName[_Name, _T]"  # what the topic has, while it is read from its beginning
+    _reading: "LatestByName[_Name, _T]"  # the next table, while the topic is read from its beginning
 
     def __init__(self, before: dict[_Name, _T] | None = None) -> None:
         self.by_name: dict[_Name, _T] = {}
-        # A copy: a tombstone takes out of it what others still look up until all is read.
+        # A copy, because a tombstone removes names from it that others look up in the present table.
         self._octets, self._before = 0, dict(before or {})
 
     @abstractmethod
     def name_of(self, key: bytes | None) -> _Name | None:
-        """Whom a record is about; None if it is of another kind, which shares the topic. Raises Refused (key)."""
+        """The name in a record's key; None for a record of another kind in the same topic. Raises Refused (key)."""
 
     @abstractmethod
     def decode(self, name: _Name, value: bytes) -> _T:
-        """What a record says. Raises Refused if no reader takes it."""
+        """The contents of a record. Raises Refused if no reader takes the record."""
 
     def begins(self) -> None:
-        """The topic is read from its beginning from now on; what was read of it before its end was reached is gone."""
+        """Start to read the topic from its beginning, and drop the records of a reading that didn't reach its end."""
         self._reading = type(self)(self.by_name)
 
     def record(self, key: bytes | None, value: bytes | None, live: bool) -> _Name | None:
-        """Take a record as a follower reads it; one that is not ``live`` holds from :meth:`caught_up` on."""
+        """Take a record from a follower; a record that is not ``live`` applies from :meth:`caught_up` on."""
         if live:
             return self.take(key, value)
         self._reading.take(key, value)
         return None
 
     def caught_up(self) -> dict[_Name, _T]:
-        """What was read from the topic's beginning holds from now on; what held before."""
+        """Apply the records that were read from the topic's beginning, and return the table that applied before."""
         before, read = self.by_name, self._reading
         self.by_name, self._octets, read._before = read.by_name, read._octets, {}
         return before
 
     def take(self, key: bytes | None, value: bytes | None) -> _Name | None:
-        """Take a record, and return its name if that has something else now; None for the value removes it."""
+        """Take a record, and return its name if this changed the name's contents; the value None removes the name."""
         name = self.name_of(key)
         if name is None:
             return None

@@ -1,6 +1,6 @@
-"""What one broker shows to those who watch, cut to what fits: its state, who uses what, how full its volumes are.
+"""The record of a look: one broker's state, what its clients use, and how full its volumes are, for watchers.
 
-:func:`of` makes the record of a look, cut to what fits; the forms of its lists stand before it.
+The forms of the record's lists come first. :func:`of` makes the record, and cuts what doesn't fit.
 """
 
 from collections.abc import Iterable, Iterator
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, PlainSerializer
-from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+from typing_extensions import TypedDict  # pydantic needs this TypedDict before Python 3.12
 
 from quotahost.model import Client, ClientUse, LimitedBy, Look, QuotaType, State, VolumeUse
 from quotahost.model.use import MeasuredVolume, TopicUse
@@ -16,21 +16,21 @@ from quotahost.records.codec import IS_KEY, As, Codec, Record, Versioned, Whole,
 from quotahost.records.fields import Long, Name, Number
 from quotahost.records.usage import ClusterId, fitting
 
-MAX_BYTES: Final = 900_000  # librdkafka sends a million by default
+MAX_BYTES: Final = 900_000  # librdkafka's default limit is a million
 MAX_USES: Final = 1_000
 MAX_ANSWERS: Final = 4
 MAX_VOLUMES: Final = 100
 MAX_MARKS: Final = 10
 MAX_OPENED: Final = 2
-MAX_ADDRESS: Final = 60  # characters; one of IPv6 with its scope has fewer
+MAX_ADDRESS: Final = 60  # characters; an IPv6 address with its scope has fewer
 MAX_TOPICS: Final = 30
-_MAX_NAMES: Final = 60_000  # characters of all names of uses; JSON may write each as six
+_MAX_NAMES: Final = 60_000  # characters of all names of uses; JSON may write each character as six
 _MAX_CAUSE: Final = 2_000  # characters
 _MAX_LINES: Final = 20_000  # characters of all answers
-_MAX_TEXT: Final = 300  # characters of all three of a mark; a topic has 249 at most
+_MAX_TEXT: Final = 300  # characters of a mark's three texts together; a topic's name has 249 at most
 _MAX_UNREAD: Final = 20  # directories that could not be listed
 
-# ---- the forms of its lists ------------------------------------------------------------------------
+# ---- the forms of the record's lists ---------------------------------------------------------------
 
 Bytes = Annotated[Long, PlainSerializer(int)]
 #: The rates are in the unit of the quota type; null is unlimited.
@@ -40,13 +40,13 @@ _USE: Final = object_of(
     idle=Annotated[Number, Field(alias="idleSeconds")], shadow=str,
     address=Annotated[str, Field(max_length=MAX_ADDRESS)],
 )  # fmt: skip
-#: The limits in bytes consumed. Null is unknown.
+#: The limits are in bytes consumed; null means unknown.
 _VOLUME: Final = object_of(
     VolumeUse, name=Annotated[Name, Field(alias="volumeName")], capacity=Bytes, consumed=Bytes, soft=Number | None,
     hard=Number | None, factor=Number | None,
 )  # fmt: skip
 _TOPIC: Final = object_of(TopicUse, name=Name, used=Long, written=Number)
-#: Seconds, and bytes/s.
+#: ``seconds`` is in s, ``growth`` in bytes/s.
 _OPENED: Final = object_of(
     MeasuredVolume, name=Annotated[Name, Field(alias="volumeName")], capacity=Long, consumed=Long,
     directories=tuple[str, ...], seconds=Number, growth=Number,
@@ -70,15 +70,15 @@ _MARK: Final = As(
 
 @dataclass(frozen=True, slots=True)
 class Answered(Record):
-    """What the broker says of a client that a watcher wants to have explained."""
+    """The broker's explanation of a client, for a watcher."""
 
-    watcher: Name  # who asked
-    lines: tuple[str, ...]  # the lines that ``quotahost explain`` reads; those of another version may differ
+    watcher: Name  # the id of the watcher who asked
+    lines: tuple[str, ...]  # the lines that ``quotahost explain`` reads; another version's may differ
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerLook(Versioned):
-    """One look at a broker; the fields without a word here are those of ``quotahost.model.Look``."""
+    """One look at a broker; ``quotahost.model.Look`` explains the fields that have no comment here."""
 
     broker: Annotated[Name, Field(alias="brokerId"), IS_KEY]  # the broker's id
     state: State
@@ -89,16 +89,16 @@ class BrokerLook(Versioned):
     affected: Annotated[Whole, Field(alias="affectedTopics", ge=-1)]
     clients: Annotated[Whole, Field(ge=0)]
     clients_max: Annotated[Whole, Field(ge=0)]
-    #: Who uses what; none from a broker that nobody watches.
+    #: The clients' use of quotas; empty from a broker that nobody watches.
     uses: Annotated[tuple[Annotated[ClientUse, _USE], ...], Field(max_length=MAX_USES)]
-    answers: Annotated[tuple[Answered, ...], Field(max_length=MAX_ANSWERS)] = ()  # what watchers asked
+    answers: Annotated[tuple[Answered, ...], Field(max_length=MAX_ANSWERS)] = ()  # explanations for watchers
     cluster: ClusterId = ""  # the id of its cluster; "" while it is unknown
-    left_out: bool = False  # whether there were more uses than fit
+    left_out: bool = False  # whether some uses didn't fit
     volumes: Annotated[tuple[Annotated[VolumeUse, _VOLUME], ...], Field(max_length=MAX_VOLUMES)] = ()
     marks: Annotated[tuple[Annotated[tuple[Client, str], _MARK], ...], Field(max_length=MAX_MARKS)] = ()
-    #: Those of its volumes that watchers opened, once they are measured.
+    #: The broker's volumes that watchers have opened, once they are measured.
     opened: Annotated[tuple[Annotated[MeasuredVolume, _OPENED], ...], Field(max_length=MAX_OPENED)] = ()
-    #: Whether the broker knew of somebody who watches; otherwise who reads it waits for the next look.
+    #: Whether the broker knew of a watcher; if not, a reader waits for the next look.
     watched: bool = True
 
     @property
@@ -124,7 +124,7 @@ def of(
     opened: Iterable[MeasuredVolume] = (),
     watched: bool = True,
 ) -> BrokerLook:
-    """A broker's record of a look; what is too long is cut."""
+    """Make a broker's record of a look, and cut what is too long."""
     fence: Any = look.fence
     uses = tuple(fitting(look.uses, MAX_USES, _MAX_NAMES, _length))
     marks = tuple(mark for mark in look.marks if len("".join(mark[0])) + len(mark[1]) <= _MAX_TEXT)

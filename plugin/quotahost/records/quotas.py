@@ -1,8 +1,8 @@
-"""The cluster-wide client quotas: one record for each entity, its key, and how many a reader keeps.
+"""The records of the cluster-wide client quotas: one for each entity, its key and its value, and a reader's bounds.
 
-The record's key names the entity as Kafka's config paths do, and a null value removes the quota. Each entity has a
-record of its own, so two operators who change different entities at once lose nothing. A reader keeps each entity's
-newest quota (:class:`LatestQuotas`), within bounds.
+The record's key names the entity in the form of Kafka's config paths, and a null value removes the quota. Each entity
+has a record of its own, so two operators can change different entities at the same time and lose nothing. A reader
+keeps each entity's latest quota (:class:`LatestQuotas`), within bounds.
 """
 
 import math
@@ -18,13 +18,13 @@ from quotahost.records.budgets import is_key as is_budget
 from quotahost.records.by_name import LatestByName
 from quotahost.records.codec import As, Codec, Refused, Versioned
 
-#: Bytes of both names of an entity in UTF-8. A client with longer names has no share of its own, either
-#: (``pipeline.shares.MAX_CLIENT``).
+#: The limit of both names of an entity together, in bytes of UTF-8. A client with longer names has no share of its own,
+#: either (``pipeline.shares.MAX_CLIENT``).
 MAX_NAMES: Final = 2048
-#: Entities that a reader keeps, and bytes of all their keys: what they take of a broker's memory is bounded by these.
+#: The entities that a reader keeps, and the bytes of all their keys: both bound the memory that they take on a broker.
 MAX_ENTITIES: Final = 250_000
 MAX_KEYS: Final = 32 * 1024 * 1024
-_MAX_BYTES: Final = 4096  # of a value: fields that a later version adds have room
+_MAX_BYTES: Final = 4096  # of a value, with room for fields that a later version adds
 _MAX_KEY: Final = 3 * MAX_NAMES + len("users//clients/")
 _DEFAULT: Final = "users/<default>"
 _NAME: Final = "(?:[A-Za-z0-9._-]|%[0-9A-F]{2})"
@@ -32,7 +32,7 @@ _KEY: Final = re.compile(f"users/({_NAME}+)(?:/clients/({_NAME}*))?|clients/({_N
 
 
 class Entity(NamedTuple):
-    """Whom a quota is for: a user, a client-id, or both; with neither, every client that no other entity names."""
+    """The clients of a quota: a user, a client-id or both; with neither, all clients that no other entity names."""
 
     user: str | None
     client_id: str | None
@@ -48,7 +48,7 @@ def key_of(entity: Entity) -> bytes:
     """The record's key: ``users/alice``, ``clients/app``, ``users/alice/clients/app``, or ``users/<default>``.
 
     Names are percent-encoded as by Kafka's ``Sanitizer.sanitize``, so a user ``<default>`` is ``users/%3Cdefault%3E``.
-    Raises Refused (key) if a name is too long, no valid Unicode, or the user is empty.
+    Raises Refused (key) if a name is too long or no valid Unicode, or if the entity has no name.
     """
     if entity == DEFAULT:
         return _DEFAULT.encode()
@@ -66,7 +66,7 @@ def key_of(entity: Entity) -> bytes:
 
 
 def entity_of(key: bytes | None) -> Entity:
-    """The entity of a record's key. Raises Refused (key) if it is none in the one form that :func:`key_of` gives it."""
+    """The entity of a record's key. Raises Refused (key) if the key is not exactly in the form of :func:`key_of`."""
     if key is None or len(key) > _MAX_KEY:
         raise Refused("key", "the record has no key" if key is None else f"the key has {len(key):,} bytes")
     text = key.decode("ascii", errors="replace")
@@ -75,7 +75,7 @@ def entity_of(key: bytes | None) -> Entity:
     if matched := _KEY.fullmatch(text):
         user, of_user, client_id = matched.groups()
         entity = Entity(user, client_id if of_user is None else of_user)
-        # What was decoded must be encoded in the same way.
+        # The decoded entity must give the same key, because an entity has only one key.
         entity = Entity(*(name and unquote(name) for name in entity))
         if key_of(entity) == key:
             return entity
@@ -100,7 +100,7 @@ class ClusterQuota(Versioned):
     """The rates of one entity; infinity is unlimited."""
 
     produce: _Rate = None  # bytes/s that the entity may produce in the whole cluster; None for no quota
-    fetch: _Rate = None  # bytes/s that it may fetch, likewise
+    fetch: _Rate = None  # bytes/s that the entity may fetch in the whole cluster; None for no quota
 
     def rate(self, quota_type: QuotaType) -> float | None:
         """The rate of this type; None for a type that has no cluster-wide quotas."""
@@ -112,7 +112,7 @@ encode, decode = CODEC.encode, CODEC.decode
 
 
 class LatestQuotas(LatestByName[Entity, ClusterQuota]):
-    """Each entity's quota."""
+    """Keeps each entity's quota."""
 
     most, most_octets = MAX_ENTITIES, MAX_KEYS
 

@@ -1,9 +1,9 @@
 """One broker's volumes at one time: proposal 035's Metrics Snapshot.
 
-``schemas/snapshot.json`` is the proposal's JSON schema word for word. It allows more fields; quotahost's own are
-``schemaVersion`` (1), ``clusterId``, ``offlineLogDirs``, ``ageMs`` (:mod:`quotahost.records.fields`), ``budgets``
-(wrong ones count as none), and of a volume ``softLimit`` and ``hardLimit``, which override the broker's (the proposal's
-note 2), and ``topics``; left out, they stand for all topics.
+``schemas/snapshot.json`` is the proposal's JSON schema word for word. The schema allows more fields; quotahost adds
+``schemaVersion`` (1), ``clusterId``, ``offlineLogDirs``, ``ageMs`` (:mod:`quotahost.records.fields`) and ``budgets`` (a
+wrong list counts as none). To a volume it adds ``softLimit`` and ``hardLimit``, which override the broker's (the
+proposal's note 2), and ``topics``; a volume without ``topics`` stands for all topics.
 """
 
 import reprlib
@@ -40,11 +40,11 @@ class _Volume(VolumeJson):
 
 
 def _volumes(listed: list[_Volume], info: ValidationInfo) -> tuple[Volume, ...]:
-    """The volumes of the broker that the record names, which is read before them."""
+    """The volumes, each with the id of the record's broker, which was read before the volumes."""
     counts = Counter(volume["name"] for volume in listed)
     if twice := [name for name, count in counts.items() if count > 1]:
         raise Refused("volumes", f"the volume {reprlib.repr(twice[0])} is listed more than once")
-    # The broker is absent where its id was refused: pydantic goes on to the other fields, to find all faults.
+    # The broker is absent if its id was refused: pydantic then still reads the other fields, to find all faults.
     broker = info.data.get("broker", "")
     return tuple(Volume(broker, **volume) for volume in listed)
 
@@ -59,9 +59,9 @@ _Budgets = Annotated[tuple[tuple[BudgetName, Long], ...], Field(max_length=MAX_B
 
 
 def _or_none(value: object, read: ValidatorFunctionWrapHandler) -> Any:
-    """A list of budgets that is wrong counts as none: what the broker says of its volumes holds nevertheless."""
+    """Read a list of budgets. A wrong list counts as none, so that the record's volumes still apply."""
     try:
-        # JSON has lists alone; what a function hands on is read as Python's values, of which a list is no tuple.
+        # JSON has only lists. pydantic reads what this function passes on as Python values, where a list is no tuple.
         return read(tuple(map(tuple, value)) if isinstance(value, list) else value)
     except (ValidationError, TypeError):
         return None
@@ -71,7 +71,7 @@ def _or_none(value: object, read: ValidatorFunctionWrapHandler) -> Any:
 class Snapshot(Record):
     """One broker's volumes at one time. A volume without limits of its own gets the broker's (proposal 035, note 2)."""
 
-    # The broker stands before the volumes: pydantic reads fields in this order, and the volumes take its id.
+    # The broker stands before the volumes, because pydantic reads fields in this order, and the volumes take its id.
     broker: Annotated[Name, Field(alias="brokerId"), IS_KEY]  # the broker's id
     captured_at: Annotated[Time, Field(alias="snapshotAt")]  # when the volumes were read, by the broker's clock
     #: The broker's volumes.
@@ -79,18 +79,18 @@ class Snapshot(Record):
         tuple[Volume, ...],
         As(Annotated[list[_Volume], Field(max_length=MAX_VOLUMES)], _volumes, list),  # written by _volumes_json
     ]
-    #: From where producers are throttled, for all its volumes; ``{}`` in JSON if the broker sets no such limit.
+    #: The broker's limit above which producers are throttled, for all its volumes; ``{}`` in JSON if it sets none.
     soft: Needed[Annotated[OwnLimit, Field(alias="softLimit")]] = None
-    #: Where producers are paused; ``{}`` in JSON if the broker sets no such limit.
+    #: The broker's limit at which producers are paused, for all its volumes; ``{}`` in JSON if it sets none.
     hard: Needed[Annotated[OwnLimit, Field(alias="hardLimit")]] = None
     #: Log directories that are offline or can't be read.
     offline: Annotated[tuple[Name, ...], Field(alias="offlineLogDirs", max_length=MAX_VOLUMES)] = ()
     cluster: Annotated[Name, Field(alias="clusterId")] = ""  # the id of the broker's cluster; "" while it is unknown
-    #: How long before the record was written the volumes were read, in ms by the broker's monotonic clock; None if the
-    #: record doesn't state it.
+    #: The time from the reading of the volumes to the writing of the record, in ms by the broker's monotonic clock;
+    #: None if the record doesn't state it.
     age_ms: Long | None = None
-    #: The budgets of storage of which this broker has replicas, each with the bytes here that count for it; None if
-    #: there is none.
+    #: The budgets of storage that have replicas on this broker, each with the bytes on this broker that count for it;
+    #: None if there is no budget.
     budgets: Annotated[_Budgets | None, WrapValidator(_or_none)] = None
     schema_version: Annotated[Whole, Field(ge=VERSION, le=VERSION), NullIs(VERSION)] = field(
         default=VERSION, kw_only=True, compare=False, repr=False
@@ -106,8 +106,8 @@ class Snapshot(Record):
 
     def _volume_json(self, volume: Volume) -> _Volume:
         form: _Volume = {"name": volume.name, "capacity": volume.capacity, "consumed": volume.consumed}
-        # The constructor has given the broker's limits to all volumes without their own, and they aren't repeated; but
-        # a percentage that isn't whole is written rounded up for the broker, and here as the bytes that it means.
+        # The constructor has given the broker's limits to all volumes without their own, and JSON doesn't repeat them.
+        # But a percentage that isn't whole is written rounded up for the broker, and here as the volume's bytes.
         soft, hard = (limit and exact_for(limit, volume.capacity) for limit in (volume.soft, volume.hard))
         if soft != self.soft:
             form["soft"] = soft
@@ -119,7 +119,7 @@ class Snapshot(Record):
 
 
 def _without_topics(snapshot: Snapshot) -> Snapshot:
-    """The snapshot where the topics don't fit into the record; their absence stands for all topics."""
+    """The snapshot without topics, for a record in which they don't fit; absent topics mean all topics."""
     return replace(snapshot, volumes=tuple(replace(volume, topics=None) for volume in snapshot.volumes))
 
 
@@ -130,7 +130,7 @@ _BUDGETS: Final = TypeAdapter(_Budgets, config=ConfigDict(strict=True))
 
 
 def budgets(json: str) -> tuple[tuple[str, int], ...]:
-    """A snapshot's budgets from their JSON alone, by the rule of :func:`decode`; wrong ones are none."""
+    """A snapshot's budgets from their JSON alone, by the rule of :func:`decode`: a wrong list counts as none."""
     try:
         return _BUDGETS.validate_json(json)
     except ValidationError:

@@ -1,24 +1,24 @@
-"""The topics of quotahost: what each carries, who needs which rights to it, and how it is configured.
+"""quotahost's topics: what each topic carries, which rights each role needs, and how each topic is configured.
 
-Whoever may write to one of them decides about other clients' quotas, or stops the producers of a cluster. So each is
-declared here once, for docs/security.md, ``quotahost doctor``, and whoever makes a missing one first: brokers
-(:mod:`quotahost.kafka.admin`) or the pipeline.
+A client that may write to one of these topics can change other clients' quotas, or stop all producers of a cluster. So
+each topic is declared once, here, for docs/security.md, for ``quotahost doctor``, and for brokers
+(:mod:`quotahost.kafka.admin`) and the pipeline, which create missing topics.
 """
 
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal
 
-#: Beginning of all names unless ``topics.prefix`` sets another one.
+#: The beginning of all names, unless ``topics.prefix`` sets another one.
 PREFIX: Final = "__quotahost_"
-#: If two of three replicas are down, a record that one broker keeps is better than none, whatever the brokers' default.
+#: This overrides the brokers' default: if two of three replicas are down, a record on one broker is better than none.
 WRITABLE: Final = {"min.insync.replicas": "1"}
 COMPACTED: Final = WRITABLE | {
     "cleanup.policy": "compact",
     "min.cleanable.dirty.ratio": "0.1",
     "segment.ms": "3600000",  # only closed segments are compacted
     "segment.bytes": "16777216",
-    "message.timestamp.type": "LogAppendTime",  # one clock, Kafka's, however those of its clients go
+    "message.timestamp.type": "LogAppendTime",  # Kafka's one clock, in place of the writers' clocks
 }
 
 # ---- rights ----------------------------------------------------------------------------------------
@@ -28,12 +28,12 @@ Operation = Literal["Read", "Write", "Create", "Describe", "DescribeConfigs"]
 
 
 class AclRole(Enum):
-    """Who works with the topics; each connects as a principal of its own. Nobody else needs any right."""
+    """The roles that use the topics, each with a principal of its own. No other client needs any right."""
 
     PLUGINS = "brokers"  # the Kafka client of the plugins and tasks inside the brokers (``kafka.*``)
     PIPELINE = "pipeline"  # the Spark pipeline (``--kafka-config``)
-    WATCHERS = "watchers"  # who runs ``quotahost top --bootstrap`` (``--client-config``)
-    OPERATORS = "operators"  # who runs ``quotahost quotas`` (``--client-config``)
+    WATCHERS = "watchers"  # the users of ``quotahost top --bootstrap`` (``--client-config``)
+    OPERATORS = "operators"  # the users of ``quotahost quotas`` (``--client-config``)
 
 
 _READS: Final[tuple[Operation, ...]] = ("Read",)
@@ -47,8 +47,8 @@ class Topic:
 
     name: str  # the default name
     carries: str  # what its records are, for a table
-    danger: str  # what a stranger does who may write to it
-    brokers: tuple[Operation, ...]  # the operations that the brokers' plugins need; likewise the others
+    danger: str  # what an attacker with the right to write does
+    brokers: tuple[Operation, ...]  # the operations that the brokers' plugins need; the other roles' fields follow
     pipeline: tuple[Operation, ...] = ()
     watchers: tuple[Operation, ...] = ()
     operators: tuple[Operation, ...] = ()
@@ -57,7 +57,7 @@ class Topic:
         return prefix + self.name.removeprefix(PREFIX)
 
     def operations(self, role: AclRole) -> tuple[Operation, ...]:
-        return getattr(self, role.value)  # type: ignore[no-any-return]  # each role bears its field's name
+        return getattr(self, role.value)  # type: ignore[no-any-return]  # each role's value is the name of its field
 
 
 SNAPSHOTS: Final = Topic(
@@ -119,12 +119,12 @@ TOPICS: Final = (SNAPSHOTS, CLUSTER_VOLUMES, USAGE, SHARES, REFUSED, TICKS, WATC
 #: The topic of tiered storage's default metadata manager (TopicBasedRemoteLogMetadataManagerConfig).
 TIERING: Final = "__remote_log_metadata"
 #: The topics in which Kafka keeps its own state: those of ``Topic.isInternal`` (org.apache.kafka.common.internals), the
-#: log of the controllers, and tiered storage's. By default topic quotas turn back no request to them. Whole names: who
-#: may create a topic chooses its name, so two underscores at its beginning would free anybody of topic quotas.
+#: log of the controllers, and tiered storage's. Topic quotas turn back no request to these topics by default. They are
+#: whole names: a client chooses the names of its topics, so a rule for two underscores would spare any topic.
 KAFKAS_OWN: Final = (
     "__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", TIERING,
 )  # fmt: skip
 
-#: The plugins' consumers give a group's name, because librdkafka demands one, and ask for its coordinator; they never
-#: join it and commit nothing. The pipeline's consumers have no group at the brokers.
+#: The beginning of the plugins' groups. librdkafka demands a group's name and asks for its coordinator, but the
+#: plugins' consumers never join the group and commit nothing. The pipeline's consumers have no group at the brokers.
 GROUPS: Final = "quotahost-"

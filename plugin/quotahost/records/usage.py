@@ -1,7 +1,7 @@
-"""What one broker's busiest clients use of their cluster-wide quotas; and whose quota an entry of a record is about.
+"""The record of how much one broker's busiest clients use of their cluster-wide quotas, and the list of such clients.
 
 The pipeline reads it in SQL (``pipeline/shares.py``), and answers with a record of :mod:`quotahost.records.shares`.
-Both list clients: :class:`ClientKey` names one, and ``Clients`` is the list, which is bounded so that it fits a record.
+Both records have a list of clients: :class:`ClientKey` identifies an entry, and ``Clients`` is the bounded list.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,11 +16,11 @@ from quotahost.records.fields import Millis, Name
 
 MAX_BYTES: Final = 1024 * 1024  # Kafka's own default limit of a record
 MAX_CLIENTS: Final = 256
-MAX_NAMES: Final = 120_000  # bytes of all names in UTF-8; JSON may write each as six
+MAX_NAMES: Final = 120_000  # bytes of all names in UTF-8; JSON may write each byte as six
 
 
 class ClientKey(NamedTuple):
-    """Whose quota: principal and client-id as in ``quotahost.model.Client``, and the type."""
+    """The owner of a quota (principal and client-id as in ``quotahost.model.Client``), and the quota's type."""
 
     principal: str
     client_id: str
@@ -28,7 +28,7 @@ class ClientKey(NamedTuple):
 
     @property
     def octets(self) -> int:
-        """How long the two names are together, in bytes of UTF-8."""
+        """The length of both names together, in bytes of UTF-8."""
         # A lone surrogate must not raise here: the codec refuses such a name in words.
         return len(self.principal.encode(errors="replace")) + len(self.client_id.encode(errors="replace"))
 
@@ -42,7 +42,7 @@ _OF_BYTES: Final = As(Literal[QuotaType.PRODUCE, QuotaType.FETCH], lambda given,
 
 @dataclass(frozen=True, slots=True)
 class OfClient(Record):
-    """An entry of a record's list of clients. The first three fields say whose quota it is about, as a ClientKey."""
+    """An entry of a record's list of clients. The first three fields are those of a ClientKey."""
 
     user: _NameOfClient
     client_id: _NameOfClient
@@ -58,7 +58,7 @@ _Entry = TypeVar("_Entry", bound=OfClient)
 
 
 def fitting(entries: Iterable[_T], most: int, room: int, length: Callable[[_T], int]) -> Iterator[_T]:
-    """The first of them, as many as fit a record: at most so many, whose names have the ``room`` together."""
+    """The first entries that fit a record: at most ``most``, whose names together are not longer than ``room``."""
     names = 0
     for number, entry in enumerate(entries):
         names += length(entry)
@@ -89,15 +89,15 @@ class Used(OfClient):
     """One client's use of its cluster-wide quota on one broker."""
 
     rate: Rate  # bytes/s as measured on that broker
-    demand: Rate | None  # bytes/s that the client would use there; None if it would use whatever it gets
-    quota: Quota  # bytes/s that it may use in the whole cluster
-    #: How many it moved on that broker since the broker's record before; None in records that don't tell.
+    demand: Rate | None  # bytes/s that the client would use there; None if it would use all that it gets
+    quota: Quota  # bytes/s that the client may use in the whole cluster
+    #: The bytes that the client moved on that broker since the broker's previous record; None if the record has none.
     bytes: Rate | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Usage(Versioned):
-    """What one broker's busiest clients use."""
+    """The use of one broker's busiest clients."""
 
     broker: Annotated[Name, Field(alias="brokerId"), IS_KEY]  # the broker's id
     captured_at: Annotated[Millis, Field(alias="usageAt")]  # when the rates were measured, in UTC

@@ -1,6 +1,6 @@
-"""Says that somebody watches, so that brokers publish who uses what (``quotahost.records.look``) for some seconds.
+"""The record of a watcher: it makes brokers publish looks (``quotahost.records.look``) for some seconds.
 
-No clock is compared: a broker counts the seconds from when it reads the record.
+No clocks are compared: a broker counts the seconds from the moment at which it reads the record.
 """
 
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from quotahost.model import Client
 from quotahost.records.codec import Codec, Versioned, Whole, object_of
 from quotahost.records.fields import MAX_NAME, Name
 
-#: The longest time for which one record asks; whoever watches on writes another one before.
+#: The longest time that one record asks for; a watcher that goes on writes the next record before its end.
 MOST_SECONDS: Final = 30
-#: One key for all, so that compaction keeps one record, however many people have watched.
+#: All watchers use one key, so that compaction keeps one record, however many have watched.
 KEY: Final = b"watch"
-_MAX_BYTES: Final = 300_000  # a client-id may have 32,767 bytes, of which JSON may write each as six
+_MAX_BYTES: Final = 300_000  # a client-id may have 32,767 bytes, and JSON may write each byte as six
 
 
 class VolumeOf(NamedTuple):
-    """A volume, by the id of its broker and its name there."""
+    """A volume: the id of its broker, and its name on this broker."""
 
     broker: str
     name: str
@@ -35,13 +35,13 @@ _VOLUME: Final = object_of(
 
 @dataclass(frozen=True, slots=True)
 class Watch(Versioned):
-    """Somebody watches."""
+    """A watcher's request for looks."""
 
-    #: Who, by an id of their own choice; each watcher's newest record counts.
+    #: The watcher's id, which the watcher chooses; each watcher's latest record counts.
     watcher: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
-    seconds: Annotated[Whole, Field(ge=0, le=MOST_SECONDS)]  # for how long, from now on; 0 if they have ended
-    client: Annotated[Client, _CLIENT] | None = None  # the client that they want to have explained; None for none
-    #: The volume that they have opened, of which its broker tells what fills it; None for none.
+    seconds: Annotated[Whole, Field(ge=0, le=MOST_SECONDS)]  # for how long from now; 0 if the watcher has ended
+    client: Annotated[Client, _CLIENT] | None = None  # the client that brokers should explain; None for no client
+    #: The volume that the watcher has opened; its broker tells what fills the volume. None for no volume.
     volume: Annotated[VolumeOf, _VOLUME] | None = None
 
 

@@ -1,15 +1,14 @@
-"""The broker's properties as one typed, frozen object, ``Settings``: read, checked together, those gone named, shown.
+"""Reads the broker's properties into one typed, frozen object, ``Settings``; checks them together, and shows them.
 
-Properties come in here: the host (at the start and at each live change), ``doctor`` and the testing kit call
-:func:`read_properties` or :meth:`Settings.from_properties`, and hand on the object. The properties are declared in
-``settings.properties``.
+The host (at the start and at each live change), ``doctor`` and the testing kit call :func:`read_properties` or
+:meth:`Settings.from_properties`, and pass the object on. ``settings.properties`` declares the properties.
 
-1. Strimzi's names are translated first (``settings.strimzi``).
-2. Each text is put at the attribute that its declaration names. Pydantic parses and checks all of them, and pydantic's
-   errors become the operator's: property, value, what would be right.
-3. The values are checked against each other. All problems are raised together.
+1. ``settings.strimzi`` translates Strimzi's names.
+2. :func:`read_properties` puts each text at the attribute that its declaration names; a removed name is a problem.
+   Pydantic parses and checks the texts. Each error of pydantic becomes a Problem with property, value and remedy.
+3. :func:`_contradictions` checks the values against each other. SettingsError has all problems together.
 4. :func:`describe` shows every property as it was understood, for ``doctor``; :func:`properties_table` lists the
-   declarations, for the documents. No secret is shown.
+   declarations, for the documents. Neither shows a secret.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -37,18 +36,18 @@ from quotahost.settings.strimzi import PROPERTIES, SYNONYMS, Translation
 from quotahost.settings.types import SUPPLIER
 from quotahost.units.show import show_duration
 
-_PERIODS: Final = 2  # within validity: one snapshot, or look, may be late or lost
-#: The plugins' section models by the plugins' names.
+_PERIODS: Final = 2  # periods within validity, because one snapshot or look may be late or lost
+#: The plugins' section models, by the plugins' names.
 Models = Mapping[str, type[BaseModel] | None]
-# Families of properties whose names others define: the attribute, how many parts the rest of a name has, and its form.
+# Families of properties with names that others define: attribute, number of parts after the prefix, and their form.
 _FAMILIES: Final = {
     "kafka.": ("kafka", 1, "NAME, with librdkafka's name of a setting"),
     "static.kafka.admin.": ("kafka_admin", 1, "NAME, with the name that Java's Admin client has for a setting"),
     "plugin.": ("plugin", 2, "NAME.SETTING"),
 }
-#: Why ``shadow`` is refused; by it `quotahost quotas` knows that a broker lacks a supplier.
+#: The reason why ``shadow`` is refused; it tells `quotahost quotas` that a broker lacks a supplier.
 NO_SUPPLIER: Final = "no supplier is named {!r}"
-#: Properties that quotahost had, and what to do instead.
+#: Properties that quotahost no longer has, and what to do instead.
 REMOVED: Final = {
     "factor.source.second": "snapshots stands by for cluster-volumes in any case; remove it",
     "inbox.max": "65,536 new clients can wait for the host; remove it",
@@ -67,32 +66,32 @@ REMOVED: Final = {
 }
 
 
-# Pydantic takes the fields of the last base first. Their order is that of
-# docs/reference/properties.md, and a default that depends on another property must come after it.
+# Pydantic takes the fields of the last base class first. Their order is that of docs/reference/properties.md.
+# A default that depends on another property must come after this property.
 class Settings(ConnectionSettings, EnforcementSettings, ClientSettings, RecordSettings, PluginSettings):
     """All properties of a broker as typed values; made by :meth:`from_properties`."""
 
     @property
     def spared_topics(self) -> tuple[str, ...]:
-        """The topics that are never turned back: brokers would miss each other's snapshots, or the pipeline's."""
+        """The topics that are never turned back, and quotahost's own, whose records brokers would otherwise miss."""
         return *self.topics.spared, *self.record_topics
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> "Settings":
-        """As :func:`read_properties`, for callers that need no notes."""
+        """The settings of :func:`read_properties`, for callers that need no notes on Strimzi's names."""
         return read_properties(properties)[0]
 
 
 def read_properties(properties: Mapping[str, str]) -> tuple[Settings, Translation]:
-    """Read a broker's properties; those outside ``client.quota.callback.`` are ignored.
+    """Read a broker's properties; properties outside ``client.quota.callback.`` are ignored.
 
-    Beside the settings it returns what became of Strimzi's own names. Raises SettingsError with all that is wrong.
+    Returns the settings, and the translation of Strimzi's own names. Raises SettingsError with all problems.
     """
     translation = Translation(properties)
     given = {n.removeprefix(PREFIX): text for n, text in translation.properties.items() if n.startswith(PREFIX)}
     known = {declaration.name: declaration for declaration in declared(Settings)}
     data: dict[str, Any] = {}
-    # All problems are gathered before any is raised, so that an operator needs one start to see them all.
+    # All problems are collected before any is raised, so that an operator sees all of them after one start.
     problems = list(translation.problems)
     for name, text in given.items():
         path = _path(name, known)
@@ -106,30 +105,30 @@ def read_properties(properties: Mapping[str, str]) -> tuple[Settings, Translatio
     try:
         settings = Settings.model_validate(data)
     except ValidationError as error:
-        # Of a default that depends on a value that is wrong the error is a consequence.
+        # If a default depends on a wrong value, the default's error is only a consequence.
         own = [details for details in error.errors() if details["type"] != "default_factory_not_called"]
         problems += [_wrong(details, known.values(), given) for details in own]
     else:
-        # Only now: what doesn't fit together is not known while one of the properties is wrong.
+        # Contradictions come last, because they aren't known while one of the properties is wrong.
         problems += _contradictions(settings)
     if problems:
-        # Not in the except clause: its error would carry the values, secrets too, into tracebacks.
+        # Raised outside the except clause, whose error would carry the values, even secrets, into tracebacks.
         raise SettingsError(problems)
     return settings, translation
 
 
 def _path(name: str, known: Mapping[str, Property]) -> tuple[str, ...] | Problem:
     for prefix, (attribute, count, form) in _FAMILIES.items():
-        # With the dot, so that the bare name of a family (kafka=...) is called incomplete, not unknown.
+        # The dot is added, so that the bare name of a family (kafka=...) is reported as incomplete, not as unknown.
         if f"{name}.".startswith(prefix):
-            # The last part keeps its dots: librdkafka's names (bootstrap.servers) and plugins' own may contain some.
+            # The last part keeps its dots: librdkafka's names (bootstrap.servers) and plugins' names may contain dots.
             parts = name[len(prefix) :].split(".", count - 1)
             if len(parts) == count and all(parts):
                 return (attribute, *parts)
             return Problem(PREFIX + name, f"is incomplete; write {PREFIX}{prefix}{form}", unknown=True)
     if name in known:
         return known[name].path
-    # The value of an unknown property is not shown: this may be a misspelt secret.
+    # The value of an unknown property is not shown, because the property may be a misspelt secret.
     wrong = f"no longer exists: {REMOVED[name]}" if name in REMOVED else _unknown(name, known)
     return Problem(PREFIX + name, wrong, unknown=True)
 
@@ -144,8 +143,8 @@ def _wrong(details: ErrorDetails, known: Iterable[Property], given: Mapping[str,
     location = details["loc"]
     whole = ".".join(map(str, location))
     why = reason(details)
-    # Where several properties don't fit together, pydantic names their model: the first of them that the reason names,
-    # else the first, stands for all.
+    # If several properties don't fit together, pydantic names only their model. The problem then names the first of
+    # these properties that the reason mentions, or else the first one.
     among = [p.name for p in known if p.path[: len(location)] == location and p.name in given]
     first = next((name for name in among if name in why.split()), next(iter(among), whole))
     name = next((p.name for p in known if p.path == location[: len(p.path)]), first)
@@ -153,7 +152,7 @@ def _wrong(details: ErrorDetails, known: Iterable[Property], given: Mapping[str,
 
 
 def configured_names(settings: PluginSettings) -> dict[str, list[str]]:
-    """The names of the plugins that these settings name, by the property that names them."""
+    """The names of the configured plugins, by the property that names them."""
     return {
         "supplier": [*settings.supplier],
         "factor.source": [*settings.factor_sources],
@@ -163,12 +162,12 @@ def configured_names(settings: PluginSettings) -> dict[str, list[str]]:
 
 
 def _contradictions(settings: Settings) -> Iterator[Problem]:
-    """Properties that are right each by itself and wrong together, in different parts of the settings."""
+    """The problems of properties that are right by themselves and wrong together, across parts of the settings."""
     names = list(chain.from_iterable(configured_names(settings).values()))
     remove = f"remove it, or name the plugin in supplier, factor.source, policy or tasks (now: {', '.join(names)})"
     for section in (section for section in settings.plugin if section not in names):
         like = nearest(section, names)
-        # It need not be misspelt: a live change may have left a plugin out of which server.properties has lines.
+        # The name may be right: a live change may have removed a plugin whose lines are still in server.properties.
         hint = f"one is named {like!r}: correct the name if it is misspelt, else {remove}" if like else remove
         wrong = f"no configured plugin is named {section!r}; {hint}"
         yield Problem(f"{PREFIX}plugin.{section}.*", wrong, unknown=True)
@@ -197,7 +196,7 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
 
 
 def as_started(given: Mapping[str, str], started: Mapping[str, str]) -> tuple[dict[str, str], list[Problem]]:
-    """The properties, but those that aren't live as the broker has ``started``; and a problem for each that differs."""
+    """The properties, with ``started`` values for those that aren't live, and a problem for each that differs."""
     not_live = [PREFIX + p.name for p in declared(Settings) if not p.live]
     fixed = {name for name in {*given, *started} if any(fnmatchcase(name, each) for each in not_live)}
     kept = {name: text for name, text in given.items() if name not in fixed}
@@ -208,17 +207,17 @@ def as_started(given: Mapping[str, str], started: Mapping[str, str]) -> tuple[di
 
 
 def asked_properties(settings: Settings, models: Models | None = None) -> list[str]:
-    """Full names of all properties about whose change Kafka has to ask, Strimzi's own last.
+    """The full names of all properties whose changes Kafka must pass to the callback, Strimzi's own last.
 
-    They are those that are live and, so that a change is refused, those that are not. Kafka compares whole names
-    (Reconfigurable.reconfigurableConfigs): of a family they are those in force. ``models`` are the section models, by
-    name, of the plugins that the settings name: their properties are live, too.
+    Properties that aren't live are included, so that a change of them is refused. Kafka compares whole names
+    (Reconfigurable.reconfigurableConfigs), so of a family, the names in force are included. ``models`` are the
+    configured plugins' section models by name; the properties of the plugins are live, too.
     """
     # Kafka itself refuses a change of the class.
     own = [PREFIX + p.name for p in declared(Settings) if not p.is_family and p.name != "class"]
     own += [PREFIX + "kafka." + name for name in settings.kafka]
     own += [PREFIX + "static.kafka.admin." + name for name in settings.kafka_admin]
-    # A factor source and a task may have the same name, and share their properties then.
+    # A factor source and a task may have the same name, and then share their properties.
     names = dict.fromkeys(chain.from_iterable(configured_names(settings).values()))
     models = models or {}
     plugins = [f"{PREFIX}plugin.{name}.{key}" for name in names for key in property_names(models.get(name))]
@@ -237,14 +236,14 @@ class Row:
 
     property: str  # its full name
     value: str  # in full, with its unit; ``***`` for a secret
-    where: str  # it comes from, in words
+    where: str  # where the value comes from, in words
 
 
 def describe(settings: Settings, models: Models | None = None) -> list[Row]:
     """Every property as understood, in the order of the declarations; unset families have no rows.
 
-    ``models`` are the configured plugins' section models by name, which say what is a secret; what none of them
-    declares may be a misspelt one. Without them a property is a secret if its name says so: ``password``, ``token``.
+    ``models`` are the configured plugins' section models by name. They say what is a secret; a property that no model
+    declares may be a misspelt secret. If ``models`` is None, a property's name decides: ``password``, ``token``.
     """
     rows: list[Row] = []
     for declaration in declared(Settings):
@@ -254,7 +253,7 @@ def describe(settings: Settings, models: Models | None = None) -> list[Row]:
         if declaration.is_family:
             rows += _family(declaration, value, models)
         else:
-            # The one default that an operator must not guess at.
+            # An operator must not have to guess this default.
             default = f"default ({declaration.default})" if attribute == "fallback_action" else "default"
             where = _SET if attribute in holder.model_fields_set else default
             rows.append(Row(PREFIX + declaration.name, declaration.unit.show(value), where))
@@ -270,7 +269,7 @@ def _family(declaration: Property, values: Mapping[str, Any], models: Models | N
                 shown = redact(text, secret_values({key: text}, model)) if known else HIDDEN
                 yield Row(f"{PREFIX}plugin.{name}.{key}", shown, _SET)
         else:
-            # kafka.* and static.kafka.admin.*: every value of theirs is a secret.
+            # All values of kafka.* and static.kafka.admin.* are secrets.
             yield Row(f"{PREFIX}{declaration.name.removesuffix('*')}{name}", HIDDEN, _SET)
 
 

@@ -1,7 +1,8 @@
-"""How a broker property is declared: one field of a settings model, from which everything else follows.
+"""Declares a broker property as one field of a settings model, from which everything else follows.
 
-The type says how its text is parsed and shown, the docstring what the documents and ``doctor`` print, the arguments its
-name, its default, and whether a change takes effect live. What is wrong with a property is a :class:`Problem`.
+The field's type says how the text is parsed and shown. Its docstring is what the documents and ``doctor`` print. The
+arguments of :func:`declare` are the name, the default, and whether a change takes effect live. If a property is wrong,
+a :class:`Problem` says why.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ _TEXT: Final = Unit("", lambda value: "none" if value is None else str(value))
 
 
 class Frozen(BaseModel):
-    """Base of all settings: immutable and closed; its errors never repeat the input, which may be a secret.
+    """Base of all settings: immutable, no unknown fields; errors never repeat the input, which may be a secret.
 
     The docstring below a field is the field's description.
     """
@@ -32,12 +33,12 @@ class Frozen(BaseModel):
 class Property:
     """A declared property."""
 
-    name: str  # without the common prefix; one that ends in ``*`` stands for a family of properties
+    name: str  # without the common prefix; a name that ends in ``*`` stands for a family of properties
     path: tuple[str, ...]  # the attributes that lead to its value in ``Settings``
     default: str  # as an operator would write it, or words that describe it; "" for none
-    unit: Unit  # of its value, and how the value is shown
+    unit: Unit  # the value's unit, and how the value is shown
     live: bool  # whether a change takes effect without a restart of the broker
-    doc: str  # what it means
+    doc: str  # the property's meaning
 
     @property
     def is_family(self) -> bool:
@@ -46,33 +47,33 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with one property, and what would be right."""
+    """A fault of one property, and its remedy."""
 
-    property: str  # its full name; one that ends in ``.*`` stands for all names that begin so
+    property: str  # the full name; a name that ends in ``.*`` stands for all names that begin so
     wrong: str  # what is wrong, and the remedy
-    value: str | None = None  # None where it may be a secret
-    unknown: bool = False  # whether nobody here reads a property of this name now, whatever its value
+    value: str | None = None  # None if the value may be a secret
+    unknown: bool = False  # whether quotahost reads no property of this name now, whatever its value
 
     def among(self, names: Collection[str]) -> set[str]:
-        """Those of these names that it is about; one that is there itself is meant alone, also if it ends in ``*``."""
+        """The names that the problem is about; only ``property`` if it is among them, even if it ends in ``*``."""
         if self.property in names or not self.property.endswith("*"):
             return {self.property} & set(names)
         return {name for name in names if name.startswith(self.property.removesuffix("*"))}
 
     def __str__(self) -> str:
-        """One line, of bounded length; whatever could break it is escaped."""
+        """One line of bounded length; characters that could break the line are escaped."""
         value = "" if self.value is None else f"={printable(self.value)}"
         return f"{printable(self.property)}{value}: {shortened(self.wrong)}"
 
 
 def without(given: Mapping[str, str], problems: Iterable[Problem]) -> dict[str, str]:
-    """The properties but those that the problems are about."""
+    """The properties, except those that the problems are about."""
     gone = set[str]().union(*(problem.among(given) for problem in problems))
     return {name: text for name, text in given.items() if name not in gone}
 
 
 class SettingsError(QuotahostError, ValueError):
-    """Everything that is wrong with the broker's properties, each with its remedy."""
+    """All problems of the broker's properties, each with its remedy."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
@@ -81,20 +82,20 @@ class SettingsError(QuotahostError, ValueError):
 
 
 def reason(details: ErrorDetails) -> str:
-    """What pydantic, or a validator's ValueError, says, without pydantic's own prefix."""
+    """The text of pydantic, or of a validator's ValueError, without pydantic's own prefix."""
     error = details.get("ctx", {}).get("error")
     return str(error) if isinstance(error, ValueError | AssertionError) else details["msg"]
 
 
 def declare(name: str, *, default: Any = None, words: str = "", live: bool = True, repr: bool = True) -> Any:
-    """A pydantic field that is the property ``name``; its type brings the parser, its docstring the meaning.
+    """A pydantic field for the property ``name``. The field's type has the parser, its docstring has the meaning.
 
-    The ``default`` is as an operator would write it; a function makes it of the fields before it, and ``words`` say for
-    people what it is. ``repr`` says whether that of the settings shows the value.
+    The ``default`` is a text as an operator would write it, or a function that makes this text from the fields before;
+    then ``words`` describe it to operators. ``repr``: whether the ``repr()`` of the settings shows the value.
     """
     kind = "default_factory" if callable(default) else "default"
     extra: dict[str, Any] = {"property": name, "words": words, "live": live}
-    # A default is written as an operator writes it, so it takes the parser's way as well.
+    # A default is a text as an operator writes it, so it goes through the parser, too.
     return Field(**{kind: default}, validate_default=True, repr=repr, json_schema_extra=extra)
 
 
@@ -106,12 +107,12 @@ def declared(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[Pro
             yield from declared(field.annotation, here)
             continue
         extra: dict[str, Any] = field.json_schema_extra  # type: ignore[assignment]  # declare() gives a dict
-        # Not each type has a unit: the plain str and dict have none.
+        # Some types, such as plain str and dict, have no unit.
         unit = next((m for m in field.metadata if isinstance(m, Unit)), _TEXT)
         if get_origin(field.annotation) is Literal:
             unit = Unit(", ".join(get_args(field.annotation)), str)
-        # The type has a word for None, such as unlimited or none: the table shows what an operator would write.
+        # For None, the table shows the type's word, such as unlimited or none, because an operator would write that.
         written = unit.show(None) if field.default is None else field.default
         default = extra["words"] if field.default_factory else written
-        doc = " ".join((field.description or "").split())  # one line of it, however the source wraps it
+        doc = " ".join((field.description or "").split())  # one line, however the source wraps the text
         yield Property(extra["property"], here, default, unit, extra["live"], doc)

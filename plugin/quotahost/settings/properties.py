@@ -1,8 +1,8 @@
-"""The broker's properties, each declared once: name, type, default (some follow from other properties, as that of
-``factor.source``), whether a change is live, and what it means.
+"""The broker's properties, each declared once: name, type, default, whether a change is live, and meaning.
 
-They are grouped as in docs/reference/properties.md, which follows from this file (``make tables``). The limits of
-volumes are in ``settings.storage``. A new property is a field of one of these models and nothing else.
+Some defaults depend on other properties, for example that of ``factor.source``. docs/reference/properties.md has the
+same groups, and is made from this file (``make tables``). ``settings.storage`` has the limits of volumes. To add a
+property, add a field to one of these models, and nothing else.
 """
 
 from functools import cached_property
@@ -19,23 +19,23 @@ from quotahost.settings.storage import StorageSettings
 from quotahost.units import BytesLimit, BytesPerSecond, Count, Duration, MutationsLimit, PercentLimit
 from quotahost.units.show import show_number
 
-#: Both need the snapshots of all brokers: `cluster-volumes` gets them summed up by the pipeline.
+#: Both sources need the snapshots of all brokers; for `cluster-volumes`, the pipeline sums the snapshots up.
 SNAPSHOT_READERS: Final = ("snapshots", "cluster-volumes")
 _TOTAL: Final = "topics.total.bytes.in.per.sec.threshold"
 
 
 def rates_of(given: "StaticSettings | NewcomerSettings") -> dict[QuotaType, float | None]:
-    """By quota type the rate of the field that bears its name; None is unlimited, or not set."""
+    """The rates by quota type, from the fields with the types' names; None means unlimited or not set."""
     return {quota_type: getattr(given, quota_type.lower()) for quota_type in QuotaType}
 
 
 # ---- plugins, and the rates of one of them ----
 
-# The defaults that depend on properties above them. A field that was refused is absent from ``fields``.
+# The defaults that depend on properties above them. If a field was refused, ``fields`` doesn't have it.
 
 
 def _sources(fields: dict[str, Any]) -> str:
-    """This broker's own volumes where a limit is set: the least that protects them."""
+    """The source ``local`` if a limit is set: it is the least that protects this broker's volumes."""
     static = fields.get("static")
     return "local" if static and static.storage.any_limit else ""
 
@@ -49,13 +49,13 @@ def _policy(fields: dict[str, Any]) -> str | None:
 
 
 def _tasks(fields: dict[str, Any]) -> str:
-    """The tasks that publish what the other brokers, or the pipeline, need of this one."""
+    """The tasks that publish what the other brokers, or the pipeline, need from this broker."""
     volumes = ["publish-volumes"] * (_of_volumes(fields) in SNAPSHOT_READERS)
     return ",".join(volumes + ["publish-usage"] * ("cluster-quota" in fields.get("supplier", ())))
 
 
 def _fallback(fields: dict[str, Any]) -> str:
-    """PAUSE only where a factor source watches disks: without one nothing about disks is unknown."""
+    """PAUSE only if a factor source watches disks: if none does, no state of disks can be unknown."""
     return State.PAUSE if _of_volumes(fields) else State.OPEN
 
 
@@ -75,7 +75,7 @@ class StaticSettings(Frozen):
     client (principal and client-id), each user or each client-id has a rate of its own."""
     storage: StorageSettings = Field(default_factory=StorageSettings)
 
-    # Cached, and so one object for all clients, which the host looks at once: 20,000 may be new at the same time.
+    # Cached: the host checks each Quota object only once, and 20,000 clients may be new at the same time.
     @cached_property
     def quotas(self) -> dict[QuotaType, Quota]:
         scope = types.SCOPES[self.scope]
@@ -130,7 +130,7 @@ class PluginSettings(Frozen):
 
 
 class Named:
-    """An attribute of ``RecordSettings``: the name that a topic has by ``topics.prefix``."""
+    """An attribute of ``RecordSettings``: the name of a topic with ``topics.prefix``."""
 
     def __init__(self, topic: topics.Topic) -> None:
         self._topic = topic
@@ -140,7 +140,7 @@ class Named:
 
 
 class RecordSettings(Frozen):
-    """The records by which brokers and the pipeline learn of one another: their topics, and how often they come."""
+    """The records that brokers and the pipeline exchange: their topics, and how often they are published."""
 
     volumes_period: Duration = declare("volumes.period", default="250ms")
     """How often this broker reads how full its file stores are. Raise it where a file store is on a network and each
@@ -169,7 +169,7 @@ class RecordSettings(Frozen):
 
     @property
     def record_topics(self) -> tuple[str, ...]:
-        """All topics of quotahost, also those that only the pipeline uses, by their names here."""
+        """The names of all quotahost topics in this cluster, including those that only the pipeline uses."""
         return tuple(topic.named(self.topics_prefix) for topic in topics.TOPICS)
 
 
@@ -177,9 +177,9 @@ class RecordSettings(Frozen):
 
 
 class NewcomerSettings(Frozen):
-    """What all clients share that are not resolved yet."""
+    """The rates that newcomers share, that is, all clients that are not resolved yet."""
 
-    # One quota for all of them: with one each, a client would have as many as it invents names (docs/adr/0003).
+    # All newcomers share one quota: if each had its own, a client could invent names to get more (docs/adr/0003).
     produce: BytesLimit = declare("newcomers.produce", default="100M")
     """Produce rate shared by all unknown principals. Each known principal's unknown client-ids share another such
     rate."""
@@ -192,7 +192,7 @@ class NewcomerSettings(Frozen):
 
 
 class TopicSettings(Frozen):
-    """What a broker and its topics are expected to take in, by "Broker side quota (V1)"."""
+    """The rates that a broker and its topics are expected to take in, as in "Broker side quota (V1)"."""
 
     total: BytesLimit = declare(_TOTAL)
     """What this broker is expected to take in. While it takes in more, requests to topics above their thresholds are
@@ -213,7 +213,7 @@ class TopicSettings(Frozen):
     @property
     def wanted(self) -> float:
         """The thresholds together, in bytes/s."""
-        return float(sum(exact(rate) for _, rate in self.thresholds))  # 0.1Ki three times is 0.3Ki
+        return float(sum(exact(rate) for _, rate in self.thresholds))  # exact(): 0.1Ki three times is 0.3Ki
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -233,7 +233,7 @@ class ClientSettings(Frozen):
     listed_principals: types.Principals = declare("static.excluded.principal.name.list", default="")
     """Principals that are never throttled, whichever supplier answers: `User:a;User:CN=b,OU=c`, separated by `;`
     because a distinguished name contains commas."""
-    # KafkaClusterSpec.FORBIDDEN_PREFIXES of Strimzi's operator has the name above.
+    # KafkaClusterSpec.FORBIDDEN_PREFIXES of Strimzi's operator contains the name above.
     exempt_principals: types.Principals = declare("exempt.principals", default="")
     """More such principals, for brokers that Strimzi's operator runs: the operator drops
     `static.excluded.principal.name.list` from `spec.kafka.config`, and keeps this property."""
@@ -267,7 +267,7 @@ class EnforcementSettings(Frozen):
     applies. At least `1s`."""
     startup_grace: Duration = declare("startup.grace", default="1m")
     """How long after its start a broker waits for the first state of the disks."""
-    # 35K: a batch of 1 MiB, Kafka's default of message.max.bytes, then delays its producer for 30 s,
+    # At 35K, a batch of 1 MiB (Kafka's default of message.max.bytes) delays its producer for 30 s, which is
     # the default of max.mute. Strimzi's limit of 1 byte/s muted producers for hours.
     floor_bytes: BytesPerSecond = declare("floor.bytes", default="35K")
     """The smallest byte rate to which a factor lowers a quota. Below it Kafka's throttle times grow to hours, which no
@@ -293,7 +293,7 @@ class EnforcementSettings(Frozen):
     budget_soft_share: types.Part = declare("budget.soft.share", default="0.9")
     """From which part of a budget's bytes, 0.0 to 1.0, those who write to its topics are slowed. At all of them their
     requests are turned back."""
-    # By default ACLs stay in force where there are some; behind `none` everybody may do everything.
+    # With the default, existing ACLs stay in force. With `none`, everybody may do everything.
     fence_authorizer: types.Text = declare(
         "fence.authorizer", default="org.apache.kafka.metadata.authorizer.StandardAuthorizer", live=False
     )

@@ -1,7 +1,7 @@
-"""``plugin.NAME.*``: a plugin's own properties, checked by its ``Section``; and which of them are secrets.
+"""Reads a plugin's own properties, ``plugin.NAME.*``, into its ``Section``, and tells which of them are secrets.
 
-A field ``off_peak`` of the model is the property ``off-peak``. A secret is never logged, printed or quoted; a property
-is one if its field's type says so (``SecretStr``, ``SecretBytes``), or if its name looks like one, whatever the type.
+A field ``off_peak`` of the model is the property ``off-peak``. A secret is never logged, printed or quoted. A property
+is a secret if its field's type is one (``SecretStr``, ``SecretBytes``), or if its name looks like one, with any type.
 """
 
 import re
@@ -16,10 +16,10 @@ from quotahost.base.text import meant, redact
 from quotahost.settings.declaration import PREFIX, Problem, SettingsError, reason
 
 _SECRET: Final = re.compile("pass|pwd|secret|token|key|jaas|credential", re.IGNORECASE)
-#: Of a URL what may be a password: the user's part, and what follows on ? or #. Its scheme may have been forgotten.
+#: The parts of a URL that may be a password: the user's part, and the text after ? or #. The scheme may be missing.
 _IN_URL: Final = re.compile(r"^(?:\w+://)?+(.{3,})(?=@)|(?<=[?#])(.{3,})", re.DOTALL)
-_IN_USERNAME: Final = re.compile("(?<=:).{3,}", re.DOTALL)  # of user:password
-_CUSTOM: Final = ("value_error", "assertion_error")  # texts of the plugin's own, which may contain the value
+_IN_USERNAME: Final = re.compile("(?<=:).{3,}", re.DOTALL)  # the password in user:password
+_CUSTOM: Final = ("value_error", "assertion_error")  # errors with a text of the plugin, which may contain the value
 
 
 class Section(BaseModel):
@@ -29,21 +29,21 @@ class Section(BaseModel):
 
 
 def property_names(model: type[BaseModel] | None) -> dict[str, tuple[str, FieldInfo]]:
-    """By a property's name (kebab-case) the model's field (snake_case), after the key by which pydantic takes it.
+    """For each property's name (kebab-case), the key by which pydantic takes the field (snake_case), and the field.
 
-    The field of ``from`` is ``from_``. A field whose alias contains a dot has that name, so that a plugin can have
-    names such as ``produce.default``.
+    The field of ``from`` is ``from_``. If a field's alias contains a dot, the alias is the property's name, so that a
+    plugin can have names such as ``produce.default``.
     """
     names: dict[str, tuple[str, FieldInfo]] = {}
     for field, info in (model.model_fields if model else {}).items():
-        # By default pydantic takes a field that has an alias by the alias only.
+        # Unless configured otherwise, pydantic takes a field with an alias by its alias only.
         key = info.validation_alias if isinstance(info.validation_alias, str) else field
         names[key if "." in key else field.rstrip("_").replace("_", "-")] = key, info
     return names
 
 
 def is_secret_property(name: str, model: type[BaseModel] | None) -> bool:
-    # The name is enough even where there is a model: its author may have declared a password as str.
+    # The name is enough even if there is a model: the model's author may have declared a password as str.
     if _SECRET.search(name):
         return True
     field = property_names(model).get(name)
@@ -53,7 +53,7 @@ def is_secret_property(name: str, model: type[BaseModel] | None) -> bool:
 def _has_secret(annotation: Any) -> bool:
     if isinstance(annotation, type) and issubclass(annotation, SecretStr | SecretBytes):
         return True
-    # A secret is also hidden in `SecretStr | None` or `list[SecretStr]`.
+    # `SecretStr | None` and `list[SecretStr]` are secrets, too.
     return any(map(_has_secret, get_args(annotation)))
 
 
@@ -62,7 +62,7 @@ def revealed(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
 
 
 def secret_values(section: Mapping[str, str], model: type[BaseModel] | None) -> list[str]:
-    """What no message may show of these properties."""
+    """The texts in these properties that no message may show."""
     found = [text for key, text in section.items() if is_secret_property(key, model)]
     for key, text in section.items():
         if "://" in text or "url" in key:
@@ -73,9 +73,9 @@ def secret_values(section: Mapping[str, str], model: type[BaseModel] | None) -> 
 
 
 def read_section(name: str, section: Mapping[str, str], model: type[BaseModel] | None) -> BaseModel | None:
-    """The model of one plugin's own properties (by property_names), None if the plugin has no model.
+    """Read one plugin's own properties (named as in property_names); returns None if the plugin has no model.
 
-    Raises SettingsError for unknown or wrong properties; it lists all of them, without secrets.
+    Raises SettingsError for unknown or wrong properties; the error lists all of them, without secrets.
     """
     prefix = f"{PREFIX}plugin.{name}."
     if model is None:
@@ -84,19 +84,19 @@ def read_section(name: str, section: Mapping[str, str], model: type[BaseModel] |
             raise SettingsError([Problem(prefix + key, needless, unknown=True) for key in section])
         return None
     known = property_names(model)
-    # A model that allows extra fields takes whatever the operator writes.
+    # A model that allows extra fields takes any property.
     is_open = model.model_config.get("extra") == "allow"
-    #: Names that earlier versions had, by name what to do instead; a section may declare them as a ClassVar.
+    #: Names of earlier versions, and for each what to do instead; a section may declare them as a ClassVar.
     removed: Mapping[str, str] = getattr(model, "removed", {})
     problems = [] if is_open else [_unknown(prefix, key, known, removed) for key in section if key not in known]
-    # Unknown names stay out: the model would report them once more, and without the nearest name.
+    # Unknown names are left out: the model would report them again, and without the nearest name.
     given = {known[k][0] if k in known else k: text for k, text in section.items() if is_open or k in known}
     try:
         values = model.model_validate(given)
     except ValidationError as error:
         problems += [_wrong(prefix, section, model, details) for details in error.errors()]
     if problems:
-        # Not in the except clause: its error would carry the values, secrets too, into tracebacks.
+        # Raised outside the except clause, whose error would carry the values, even secrets, into tracebacks.
         raise SettingsError(problems)
     return values
 
@@ -118,7 +118,7 @@ def _wrong(prefix: str, section: Mapping[str, str], model: type[BaseModel], deta
     if is_secret_property(key, model):
         what = "its value is not accepted" if details["type"] in _CUSTOM else details["msg"]
         return Problem(prefix + key, f"{what} (a secret, so not shown){meaning}")
-    # The text may be the plugin's own, and quote another property of the section.
+    # The error's text may come from the plugin, and quote another property of the section.
     secrets = secret_values(section, model)
     value = redact(section[key], secrets) if key in section else None
     return Problem(prefix + key, redact(reason(details), secrets) + meaning, value)

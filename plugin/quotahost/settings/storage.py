@@ -1,12 +1,12 @@
-"""How full is too full: ``static.storage.*``, its overrides, and whose limits judge a volume: its own, else these.
+"""The limits of volumes: ``static.storage.*`` with its overrides; a limit that a volume's broker published wins.
 
 The names are proposal 035's ("Configuring the plugin", snapshot note 2).
 
-1. :class:`StorageSettings` declares a soft and a hard limit of this broker's volumes. A limit stands in one of three
-   properties a side, by its type: bytes consumed, bytes free, share free.
-2. ``static.storage.overrides`` has limits of single volumes. An operator writes a volume's name or a log directory
-   that lies on it; which volume that is, only the broker's disks can tell. So :func:`parse_overrides` reads the text,
-   and :func:`match` finds the volumes each time that the disks were read.
+1. :class:`StorageSettings` declares a soft and a hard limit of this broker's volumes. Each of the two sides has three
+   properties, one for each type of limit: bytes consumed, bytes free, share free.
+2. ``static.storage.overrides`` has limits of single volumes. An operator writes a volume's name, or a log directory on
+   the volume; only the broker's disks tell which volume that is. So :func:`parse_overrides` reads the text, and
+   :func:`match` finds the volumes each time after the broker has read its disks.
 """
 
 import os
@@ -25,19 +25,19 @@ from quotahost.settings.types import split
 from quotahost.units import Share, Size, Space
 from quotahost.units.show import Unit
 
-#: By the end of a limit's property name behind its side.
+#: The limit's type, by the end of the property's name after ``soft`` or ``hard``.
 _TYPES: Final = {
     "": LimitType.CONSUMED_BYTES,
     ".min-free-bytes": LimitType.MIN_FREE_BYTES,
     ".min-free-percent": LimitType.MIN_FREE_PERCENTAGE,
 }
-_LARGER: Final = 2**64  # bytes: no limit is as large
+_LARGER: Final = 2**64  # bytes; every limit is smaller
 _FORM: Final = "write /dev/sdb hard.min-free-bytes=10G soft.min-free-percent=0.1; /data/2 hard=5T"
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """The limits of one volume in place of the broker's; None where the broker's applies."""
+    """The limits of one volume, in place of the broker's; None if the broker's limit applies."""
 
     volume: str  # a volume's name, or a log directory that lies on it
     soft: Limit | None = None
@@ -49,21 +49,21 @@ class Override:
 
 
 def parse_overrides(value: object) -> tuple[Override, ...]:
-    """The overrides in ``VOLUME LEVEL=SIZE ...; VOLUME ...``, levels as of ``static.storage``.
+    """The overrides in a text ``VOLUME LEVEL=SIZE ...; VOLUME ...``, with the levels of ``static.storage``.
 
-    Raises ValueError, with the entry, if one is ill-formed, contradicts itself, or has a volume or a side twice.
+    Raises ValueError with the entry if an entry is ill-formed or contradicts itself, or has a volume or a side twice.
     """
     overrides: dict[str, Override] = {}
     for entry in filter(None, split(value, ";")):  # a ; at the end is no entry
         override = _parse(entry)
-        # `is`: an entry that equals the first one stands there twice, too.
+        # `is not`, because two equal entries are an error, too.
         if overrides.setdefault(_place(override.volume), override) is not override:
             raise ValueError(f"has {override.volume!r} twice; write its limits in one entry")
     return tuple(overrides.values())
 
 
 def _place(name: str) -> str:
-    """A name as it is compared: ``/data/1/`` is ``/data/1``, and a relative one begins where Kafka was started."""
+    """The form of a name for comparison: ``/data/1/`` is ``/data/1``; relative paths start where Kafka was started."""
     return os.path.abspath(name)  # noqa: PTH100
 
 
@@ -80,18 +80,18 @@ def _parse(entry: str) -> Override:
     ):
         raise ValueError(f"has the entry {entry!r}, which is no volume with its limits; {_FORM}")
     try:
-        # By the same rules as the broker's own limits.
+        # The rules are those of the broker's own limits.
         limits = StorageSettings.model_validate(given)
     except ValidationError as error:
         details = error.errors()[0]
         raise ValueError(f"has the entry {entry!r}: {' '.join([*map(str, details['loc']), reason(details)])}") from None
-    if not limits.any_limit:  # the parsers' word none
+    if not limits.any_limit:  # the levels are the word none
         raise ValueError(f"has the entry {entry!r}: a limit can't be taken away, only changed")
     return Override(name, limits.soft_limit, limits.hard_limit)
 
 
 def _field(key: str) -> str:
-    """The field of static.storage.soft.min-free-bytes is soft_min_free_bytes."""
+    """The name of a limit's field: static.storage.soft.min-free-bytes is the field soft_min_free_bytes."""
     return re.sub("[.-]", "_", key)
 
 
@@ -129,14 +129,14 @@ class StorageSettings(Frozen):
             if len(names) > 1:
                 raise ValueError(f"{' and '.join(names)} are both set; give one {side} limit")
         soft, hard = self.soft_limit, self.hard_limit
-        # Of different types they contradict each other on volumes of some sizes only; the policy finds those.
+        # Limits of different types contradict each other only on volumes of some sizes; the policy finds these volumes.
         if soft and hard and soft.type is hard.type and hard.consumed_at(_LARGER) < soft.consumed_at(_LARGER):
             wrong = f"the hard limit {hard} is reached before the soft limit {soft}"
             raise ValueError(f"{wrong}; let the hard limit be reached after the soft one")
         return self
 
-    # Cached, because the policies ask for them once for each of up to 20,000 volumes. cached_property writes into
-    # __dict__, past pydantic's frozen=True.
+    # Cached, because the policies read the limits once for each of up to 20,000 volumes. cached_property writes into
+    # __dict__, which pydantic's frozen=True doesn't prevent.
 
     @cached_property
     def soft_limit(self) -> Limit | None:
@@ -151,7 +151,7 @@ class StorageSettings(Frozen):
         return bool(self.soft_limit or self.hard_limit or self.overrides)
 
     def limits_of(self, volume: Volume) -> tuple[Limit | None, Limit | None]:
-        """The soft and the hard limit in force for a volume: each side by itself, the one published with it or this."""
+        """The soft and the hard limit in force for a volume: for each side the published limit, else this broker's."""
         return volume.soft or self.soft_limit, volume.hard or self.hard_limit
 
     def _limits(self, side: str) -> dict[str, Limit]:
@@ -173,13 +173,13 @@ class Matched:
 
     limits: dict[str, tuple[Limit | None, Limit | None]]  # soft and hard limit by volume
     unmatched: tuple[str, ...]  # names that no volume or log directory has
-    conflicts: tuple[str, ...]  # sentences about sides that two entries set for one volume; the first applies
+    conflicts: tuple[str, ...]  # sentences about sides that two entries set for one volume; the first entry applies
 
 
 def match(overrides: Sequence[Override], volumes: Sequence[str], places: Mapping[str, str]) -> Matched:
-    """Which override applies to which of these volumes.
+    """Find the volumes that the overrides apply to.
 
-    ``places`` has for every log directory the name of its volume, "" where it is unknown.
+    ``places`` has the name of the volume for every log directory, "" if the volume is unknown.
     """
     names = {_place(directory): volume for directory, volume in places.items()}
     names |= {_place(volume): volume for volume in volumes}
@@ -189,7 +189,7 @@ def match(overrides: Sequence[Override], volumes: Sequence[str], places: Mapping
         volume = names.get(_place(override.volume))
         if volume is None:
             unmatched.append(override.volume)
-        elif volume:  # "" is a directory that is offline now: a known name, and no spelling mistake
+        elif volume:  # "" is a directory that is offline now: a known name, not a spelling mistake
             soft, hard = limits.get(volume, (None, None))
             for side, later, first in (("soft", override.soft, soft), ("hard", override.hard, hard)):
                 if later and first:

@@ -1,14 +1,14 @@
-"""The properties of Strimzi's quotas plugin, 0.3 and 0.4, read as ours, so that its users change only the callback's
-class; those of 0.2 are ours already.
+"""Reads the properties of Strimzi's quotas plugin, 0.3 and 0.4, as quotahost's; those of 0.2 are quotahost's already.
 
-1. ``PROPERTIES`` has all names, as ``StaticQuotaConfig`` of io.strimzi:kafka-quotas-plugin 0.3.1 defines them (Kafka's
-   ConfigDef: INT, LONG, DOUBLE as Java parses them), with what each is read as. The document's table follows from it.
-2. A :class:`Translation` replaces them in a broker's file before anything is parsed. A file with Strimzi's limits
-   (BYTES, RATIO) has Strimzi's defaults where it sets neither Strimzi's property nor ours; any other file, such as one
-   with proposal 035's limits, has quotahost's own. A file that sets both a name of Strimzi's and ours for the same
-   thing is refused.
+So a user of that plugin changes only the callback's class. Names in this file are without ``client.quota.callback.``.
 
-Names in here are without ``client.quota.callback.``.
+1. ``PROPERTIES`` lists all names as ``StaticQuotaConfig`` of io.strimzi:kafka-quotas-plugin 0.3.1 defines them (Kafka's
+   ConfigDef: INT, LONG, DOUBLE as Java parses them), and for each the property of ours. The document's table is made
+   from this list.
+2. A :class:`Translation` replaces Strimzi's names in a broker's file before the file is parsed. If the file has
+   Strimzi's limits (BYTES, RATIO), Strimzi's default applies to each property that the file sets neither by Strimzi's
+   name nor by ours. Any other file, such as one with proposal 035's limits, gets quotahost's defaults. If a file sets
+   both Strimzi's name and ours for the same thing, the file is refused.
 """
 
 import re
@@ -48,7 +48,7 @@ def _whole(text: str, unit: str, least: int, most: int) -> int:
 
 
 def _read_interval(text: str) -> str:
-    """ "" for off: Strimzi's plugin looks at the disks only if the interval is above 0."""
+    """The interval, "" for off: Strimzi's plugin looks at the disks only if the interval is above 0."""
     seconds = _whole(text, "seconds", -(2**31), 2**31 - 1)
     return f"{seconds}s" if seconds > 0 else ""
 
@@ -65,10 +65,10 @@ def _read_validity(text: str) -> str:
 class StrimziProperty:
     """One property of Strimzi's plugin."""
 
-    name: str  # as Strimzi has it; one that ends in ``*`` stands for a family
-    default: str  # as Strimzi has it
-    ours: str  # the property of ours that it is read as, ``SAME`` if we have its name, "" if it is not used
-    doc: str  # what it means here, for the document and the log
+    name: str  # Strimzi's name; a name that ends in ``*`` stands for a family
+    default: str  # Strimzi's default
+    ours: str  # our property that is set instead, ``SAME`` if ours has the same name, "" if it is not used
+    doc: str  # the meaning here, for the document and the log
     read: Callable[[str], str] = str  # from Strimzi's text to ours; raises a ValueError with a remedy
 
     @property
@@ -95,7 +95,7 @@ INTERVAL: Final = StrimziProperty(
 FALLBACK: Final = StrimziProperty(
     "static.throttle.factor.fallback", "1.0", "fallback.action",
     "1 is OPEN, which is weaker than PAUSE, quotahost's own; 0 is PAUSE, and so is anything between.",
-    # Our fallback knows no factor between 0 and 1, so anything less than all is read as the safer one.
+    # Our fallback knows no factor between 0 and 1, so anything below 1 is read as PAUSE, which is safer.
     lambda text: State.OPEN if _share(text) == 1 else State.PAUSE,
 )  # fmt: skip
 VALIDITY: Final = StrimziProperty(
@@ -129,24 +129,24 @@ SYNONYMS: Final = (*OWN, f"{ADMIN}bootstrap.servers")  # to suggest for a misspe
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a property of Strimzi's means here, in a sentence; ``warns`` if it does less than in Strimzi's plugin."""
+    """A sentence on what Strimzi's property means here; ``warns`` if it does less than in Strimzi's plugin."""
 
     text: str
     warns: bool = False
 
 
 class Translation:
-    """A broker's properties without Strimzi's own names: these are read as ours."""
+    """A broker's properties, with our names in place of Strimzi's own."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        """Read one file. What is wrong in it is reported with all else."""
+        """Read one file. ``problems`` has its errors, which the caller reports with all others."""
         own = {PREFIX + name for name in OWN}
-        #: By full names; of Strimzi's own only ``static.kafka.admin.*`` is left, a family of ours. The reader of these
-        #: doesn't know the others, and would refuse them.
+        #: The properties by full name, without Strimzi's own, which their reader would refuse as unknown.
+        #: ``static.kafka.admin.*`` stays, because it is a family of ours, too.
         self.properties = {name: text for name, text in properties.items() if name not in own}
-        self.problems: list[Problem] = []  # with Strimzi's own, by name and value as they were written
-        self.notes: list[Note] = []  # what each of them means here; no secrets
-        self.origins: dict[str, str] = {}  # ours that were made from Strimzi's, both by full names
+        self.problems: list[Problem] = []  # problems of Strimzi's own properties, with names and values as written
+        self.notes: list[Note] = []  # the meanings of Strimzi's properties here; no secrets
+        self.origins: dict[str, str] = {}  # properties of ours and the Strimzi ones that they came from, by full names
         self._given = {name.removeprefix(PREFIX): text for name, text in properties.items() if name.startswith(PREFIX)}
         self._texts: dict[str, str] = {}  # values in our form by Strimzi's names; wrong values are absent
         if own & properties.keys() or any(name.startswith(ADMIN) for name in self._given):
@@ -172,7 +172,7 @@ class Translation:
             self._put(limits[0])
         source = self._factor_source(limits)
         default = bool(limits and source)
-        # Set for another factor source, plugin.log-dirs.interval would be refused: that plugin isn't configured.
+        # With another factor source, plugin.log-dirs.interval would be refused, because that plugin isn't configured.
         if source == _LOG_DIRS:
             self._put(INTERVAL, default=default)
         elif self._texts.get(INTERVAL.name):
@@ -182,7 +182,7 @@ class Translation:
         self._put(VALIDITY, default=default)
 
     def _factor_source(self, limits: Sequence[StrimziProperty]) -> str:
-        """The one that watches the disks and that the file names or means, "" for none."""
+        """The factor source for disks that the file names or implies, "" for none."""
         given = self._given.get(_SOURCE)
         if self._texts.get(INTERVAL.name) == "":  # an interval of 0 or less: off
             # An empty factor.source means none, so both properties say the same.
@@ -196,13 +196,13 @@ class Translation:
         return of_volumes(split(self.properties.get(PREFIX + _SOURCE, ""), ",")) or ""
 
     def _put(self, theirs: StrimziProperty, *, default: bool = False, warns: bool = False) -> None:
-        """Set our property to the value of Strimzi's, or to Strimzi's ``default`` where the file has neither.
+        """Set our property to the value of Strimzi's, or to Strimzi's ``default`` if the file has neither.
 
-        A file may not have one of ours for the same beside Strimzi's.
+        If the file has Strimzi's property and one of ours for the same thing, that is a problem.
         """
-        # Ours has three hard limits: whichever of them is set, only one of both can be meant.
+        # Each of our three properties for the hard limit contradicts Strimzi's limit.
         same = _HARD_LIMITS if theirs.ours in _HARD_LIMITS else (theirs.ours,)
-        # A limit of ours that is none is no limit.
+        # If the value of our limit is none, it is no limit.
         beside = [name for name in same if self._given.get(name, "none").strip() != "none"]
         why = f" ({theirs.doc})" if warns else ""
         if theirs.name in self._given:
@@ -222,7 +222,7 @@ class Translation:
         self.notes.append(Note(note, warns))
 
     def _problem(self, theirs: StrimziProperty, wrong: str) -> None:
-        # The value may be shown: only the Admin client's properties carry secrets, and they never come here.
+        # The value may be shown: only the Admin client's properties have secrets, and these never come here.
         self.problems.append(Problem(PREFIX + theirs.name, wrong, self._given[theirs.name]))
 
     def _ours(self, name: str) -> str:

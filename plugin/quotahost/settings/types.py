@@ -1,7 +1,7 @@
-"""The types of other properties: names, principals, choices, addresses, rates by name, topics, rules in shadow.
+"""Property types beside ``quotahost.units``: names, principals, choices, addresses, rates, topics, rules in shadow.
 
-Each is an annotation that carries its parser (text in, value out, ``ValueError`` with a remedy) and the unit that the
-documents and ``doctor`` show. Plugins' own sections may use these types too.
+Each type is an annotation with its parser (from text to value; raises ``ValueError`` with a remedy) and the unit that
+the documents and ``doctor`` show. The sections of plugins may use these types, too.
 """
 
 import re
@@ -21,7 +21,7 @@ from quotahost.model import QuotaType, Scope, State
 from quotahost.units.parse import parse_count, parse_duration, parse_limit, parse_share
 from quotahost.units.show import COUNT, DURATION, Unit, show_number
 
-NAME: Final = re.compile(r"[A-Za-z0-9_-]+")  # of a plugin
+NAME: Final = re.compile(r"[A-Za-z0-9_-]+")  # a plugin's name
 _TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")  # org.apache.kafka.common.internals.Topic
 _USER: Final = "User:"
 _T = TypeVar("_T")
@@ -30,22 +30,22 @@ _K = TypeVar("_K")
 
 
 def split(value: object, separator: str) -> list[str]:
-    """The trimmed parts of a list in one text; an empty text has none."""
+    """The trimmed parts of a list in one text; an empty text has no parts."""
     text = str(value).strip()
     return [part.strip() for part in text.split(separator)] if text else []
 
 
-#: The factor source that is for single quota types, and knows no disks.
+#: The factor source that is only for single quota types, and knows no disks.
 LOAD: Final = "load"
 
 
 def of_volumes(sources: Iterable[str]) -> str | None:
-    """The factor source among these that watches the disks: the first one but for LOAD."""
+    """The factor source among these that watches the disks: the first one except LOAD."""
     return next((name for name in sources if name != LOAD), None)
 
 
 def distinct(items: list[_T], least: str = "") -> tuple[_T, ...]:
-    """The items. Raises ValueError if one is there twice, or there is none and ``least`` says of what one must be."""
+    """The items. Raises ValueError if one is there twice, or if there is none and ``least`` names what is needed."""
     if least and not items:
         raise ValueError(f"is empty; name at least one {least}")
     twice = [item for item, times in Counter(items).items() if times > 1]
@@ -63,7 +63,7 @@ def _listed(name: str, separator: str = ", ") -> Unit:
 
 def _name(value: object) -> str | None:
     text = str(value or "").strip()
-    if text and not NAME.fullmatch(text):  # a dot, for one, would end NAME in plugin.NAME.*
+    if text and not NAME.fullmatch(text):  # for example, a dot would end NAME in plugin.NAME.*
         raise ValueError("is not one entry point name; write letters, digits, - and _, as `quotahost plugins` shows")
     return text or None
 
@@ -85,21 +85,21 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 def _principals(value: object) -> tuple[str, ...]:
-    # Strimzi's plugin takes a principal that is there twice, and empty entries; so does this.
+    # Strimzi's plugin accepts empty entries and a principal that is there twice, and so does this parser.
     return tuple(dict.fromkeys(_principal(part) for part in split(value, ";") if part))
 
 
 def _principal(text: str) -> str:
-    """The name in ``User:a``, as Strimzi writes it, or in ``a``."""
+    """The name in ``User:a``, which is Strimzi's form, or in ``a``."""
     name = text.removeprefix(_USER).strip()
     if ":" in name and not text.startswith(_USER):
         kind = text.partition(":")[0]
         raise ValueError(f"has a principal of type {kind!r}; write {_USER}{text} if this is a user's name")
     if not name:
         raise ValueError(f"has {_USER} without a name; write {_USER}name")
-    if f",{_USER}" in name:  # as Kafka's own lists of names are written; all of it would be one name
+    if f",{_USER}" in name:  # the form of Kafka's own lists; here, the whole text would be one name
         raise ValueError("has a comma between two principals; separate them by ;")
-    # In Kafka's ACLs User:* is everybody; taken literally here it would exempt nobody.
+    # In Kafka's ACLs User:* is everybody; here it would be a literal name, and exempt nobody.
     if name == "*":
         raise ValueError("has the wildcard *, but names are taken as they are; list each principal")
     return name
@@ -112,9 +112,9 @@ Principals = Annotated[tuple[str, ...], BeforeValidator(_principals), _listed("p
 
 
 def choose(value: object, options: Iterable[_S]) -> _S:
-    """The option of this name, whatever its case and with ``-`` for ``_``.
+    """The option with this name, in any case of letters, and with ``-`` or ``_``.
 
-    Raises ValueError if it is none of the options; the error names them and the nearest.
+    Raises ValueError if there is no such option; the error names all options and the nearest one.
     """
     # Operators meet both spellings: Kafka's type is CONTROLLER_MUTATION, our properties say controller-mutation.
     folded = {option.lower().replace("-", "_"): option for option in options}
@@ -128,7 +128,7 @@ def choose(value: object, options: Iterable[_S]) -> _S:
 
 
 class _OneOf:
-    """Makes a ``Literal`` take its options as :func:`choose` does, where pydantic's own is case-sensitive."""
+    """Makes a ``Literal`` accept its options as :func:`choose` does; pydantic itself is case-sensitive."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return no_info_before_validator_function(partial(choose, options=get_args(source)), handler(source))
@@ -149,7 +149,7 @@ QuotaTypes = Annotated[tuple[QuotaType, ...], BeforeValidator(_quota_types), _li
 
 
 def _validity(value: object) -> timedelta:
-    # The host gives a sign of life every 0.1s.
+    # The host renews its lease every 0.1 s.
     if (validity := parse_duration(value)) < timedelta(seconds=1):
         raise ValueError("must be at least 1s")
     return validity
@@ -182,7 +182,7 @@ Endpoint = Annotated[
 # ---- rates by name ----
 
 _FORM: Final = r"write NAME:RATE, such as clientA:4M, with a comma between entries, and \: and \, in a name"
-#: Possessive, so that no list, however many blanks it has, takes longer than its length.
+#: The possessive quantifiers keep the time proportional to the list's length, even if it has many blanks.
 _ENTRY: Final = re.compile(r"\s*+((?:\\.|[^\\:,\s]|\s++(?!:))++)\s*+:([^:,]*+)(?:,|$)", re.DOTALL)
 
 
@@ -191,11 +191,11 @@ def unescaped(name: str) -> str:
 
 
 def parse_keyed_rates(value: object, key_of: Callable[[str], _K]) -> dict[_K, float | None]:
-    r"""Rates as in KIP-13, ``clientA:4M,clientB:10M``, by what ``key_of`` makes of a name with its backslashes.
+    r"""Rates in KIP-13's form, ``clientA:4M,clientB:10M``; ``key_of`` makes the key of a name with its backslashes.
 
-    ``unlimited`` is None. A backslash takes the next character as it is: ``\:`` and ``\,`` are part of a name, and so
-    are ``\\`` and a blank at its ends after one. Quotation marks around the whole list, as in KIP-13, are dropped.
-    Raises ValueError if an entry is ill-formed, or a name is there twice.
+    ``unlimited`` is None. The character after a backslash is literal: ``\:``, ``\,`` and ``\\`` are part of a name, and
+    so is a blank after a backslash at the name's ends. Quotation marks around the whole list, as in KIP-13, are
+    dropped. Raises ValueError if an entry is ill-formed, or if a name is there twice.
     """
     text = str(value).strip()
     if len(text) > 1 and text[0] == text[-1] == '"':
@@ -246,7 +246,7 @@ def _show_thresholds(thresholds: tuple[Threshold, ...]) -> str:
     return ", ".join(f"{topic}: {show_number(rate)} bytes/s" for topic, rate in thresholds) or "none"
 
 
-#: So short that the longest name of a topic of quotahost fits Kafka's 249 characters.
+#: The prefix is short enough that quotahost's longest topic name fits Kafka's 249 characters.
 TopicPrefix = Annotated[Text, Field(pattern="^[a-zA-Z0-9._-]{1,200}$")]
 Topics = Annotated[tuple[str, ...], BeforeValidator(_topics), _listed("topics, comma-separated")]
 Thresholds = Annotated[
@@ -263,13 +263,13 @@ _RULES: Final = ("all", "factor", "topics", f"{_TOPIC}NAME", f"{SUPPLIER}NAME")
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """Rules that are not enforced. The host leaves their part to the other rules, and Java measures it."""
+    """Rules that are not enforced: the other rules decide, and the host compares these with what Kafka measures."""
 
     everything: bool = False  # all rules
     factor: bool = False  # the factor, with the fence and what else a PAUSE refuses
     all_topics: bool = False  # the thresholds of all topics
-    topics: frozenset[str] = frozenset()  # those whose thresholds alone are in shadow
-    suppliers: frozenset[str] = frozenset()  # whose answers are not in force: those behind them in the chain answer
+    topics: frozenset[str] = frozenset()  # single topics whose thresholds are in shadow
+    suppliers: frozenset[str] = frozenset()  # suppliers whose answers are not in force: the next suppliers answer
 
     def names(self) -> list[str]:
         plain = {"all": self.everything, "factor": self.factor, "topics": self.all_topics}
