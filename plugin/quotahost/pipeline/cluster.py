@@ -70,7 +70,7 @@ def state(good: DataFrame, window: timedelta) -> DataFrame:
 def cut_strangers(good: DataFrame, topic: str, listed: Collection[str]) -> DataFrame:
     """Return the good rows; large snapshots of ``topic`` are cut if the cluster doesn't list their broker.
 
-    Such a broker is an invention of another client, or it is down and its full disk still counts. So the MAX_LISTED
+    Either another client invented that broker, or the broker is down and its full disk still counts. So the MAX_LISTED
     volumes with the least free shares stay, without topics, which stands for all topics, and without budgets.
     """
     # The whole numbers are subtracted first, because a DOUBLE may round them.

@@ -134,7 +134,7 @@ class Publisher:
         """Return whether a record is outdated, because its batch took too long or began before a restart; log it.
 
         Brokers treat a record as fresh for ``validity`` after it arrives. If a record is older than half of that, they
-        could act on a state of up to one and a half ``validity`` ago. Without a new record the standby source answers.
+        could act on a state of up to one and a half ``validity`` ago. If no record comes, their standby source answers.
 
         If the batch began before the machine's clock was set back, the age is below 0, and all brokers look stale.
         """

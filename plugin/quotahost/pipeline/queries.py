@@ -141,7 +141,7 @@ class Queries:
     def _read(self, topics: Collection[str], task: int, times: int = 1) -> DataFrame:
         """Return a stream of the topics: ``task`` records in a task, ``times`` the option ``batch`` in a batch."""
         source = self._spark.readStream.format("kafka").options(**spark_options(self._client)).options(**_FETCH)
-        # Without a checkpoint, a query starts at the earliest record and rebuilds its state from the compacted topics.
+        # If there is no checkpoint, a query starts at the earliest record and rebuilds its state from compacted topics.
         source = source.option("subscribe", ",".join(topics)).option("startingOffsets", "earliest")
         # A compacted topic keeps the latest record of each broker, so lost older records do no harm.
         source = source.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", times * self._options.batch)

@@ -1,7 +1,7 @@
 -- This query makes one row of each Kafka record of the snapshots topic; `error` is null for a good record, else the reason
 -- for refusing it. explode(array(...)) keeps the optimizer from copying from_json into every column that reads its result.
--- Spark doesn't compile lambdas, and in a lambda each field of a struct costs a look at the configuration: lambdas took a
--- third of the time. So array functions check first, and a lambda runs only if it is needed.
+-- Spark doesn't compile lambdas, and in a lambda each field of a struct costs a lookup in the configuration: lambdas took
+-- a third of the time. So array functions check first, and a lambda runs only if it is needed.
 WITH texts AS (
   SELECT string(key) AS broker, string(value) AS text, value, topic, partition, offset, timestamp,
     {bound} AS bound  -- the cluster that the topic belongs to
