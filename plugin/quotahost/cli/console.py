@@ -1,4 +1,4 @@
-"""The console prints all text of the command: it escapes the text, and makes tables, findings, plain lines and CSV.
+"""The console escapes all text that ``quotahost`` prints, and makes tables, findings, plain lines and CSV.
 
 Names of clients, topics, brokers and volumes come from records, requests and files. So a name may contain a terminal's
 command, or may hide other text. :class:`Terminal` (tables, findings, sentences) and :func:`say` (plain lines) escape

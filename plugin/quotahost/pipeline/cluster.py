@@ -1,8 +1,8 @@
-"""The query ``volumes`` keeps brokers' states (``sql/state.sql``) and makes clusters' records (``sql/rollup.sql``).
+"""The query ``volumes`` keeps each broker's state (``sql/state.sql``) and computes clusters' records of it.
 
 1. :func:`state` is the one stateful operator of the query: it keeps little of each broker, however long the topic is.
 2. :func:`rollup` runs on each batch of the state, with Spark's own functions. It reduces thousands of volumes to a few
-   rows, one for each :class:`Kind` of volumes. Its SQL is short, because Spark plans it again for each batch.
+   rows, one for each :class:`Kind` of volumes. ``sql/rollup.sql`` is short, because Spark plans it for each batch.
 3. :func:`record` makes the record of these rows; :mod:`quotahost.pipeline.publisher` publishes it.
 
 harness/rollup.py does the same in plain Python.

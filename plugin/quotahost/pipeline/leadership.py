@@ -1,4 +1,4 @@
-"""The leadership decides which of several pipelines publishes: the last one launched; the others stand by.
+"""The leadership decides which of several pipelines publishes: the pipeline launched last. The others stand by.
 
 Two pipelines run for one cluster by mistake, or while one replaces the other; both log it. Each pipeline writes its run
 into its records, and readers keep the record of the highest run. This module reads the topic of the cluster records to

@@ -1,4 +1,4 @@
-"""The Spark session of the pipeline and of ``quotahost report`` gets its configuration and jars from this module.
+"""``session`` makes the Spark session of the pipeline and of ``quotahost report``, with its configuration and jars.
 
 The configuration is in ``spark/conf/``. PySpark doesn't contain Spark's Kafka connector. During ``make build`` Maven
 puts the connector's jars into ``spark/jars/`` (``tools/spark-connector.xml`` lists them), and the wheel contains them,
