@@ -1,5 +1,5 @@
-"""The command ``quotahost``: all that operators run. Each command is the module or package of its name.
+"""The command ``quotahost`` has all that operators run: each of its commands has a module or package of its name.
 
-``simulate``, ``report`` and ``replay`` are in ``lab``; ``pipeline``, whose options are the program's own, and
-``properties`` are in ``main``.
+There are exceptions: ``plugins`` is in ``doctor``; ``simulate``, ``report`` and ``replay`` are in ``lab``;
+``properties`` and ``pipeline``, whose options are in ``quotahost.pipeline``, are in ``main``.
 """

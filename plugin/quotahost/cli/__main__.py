@@ -1,4 +1,4 @@
-"""``python -m quotahost.cli``: the command for an environment whose scripts are not on PATH."""
+"""``python -m quotahost.cli`` runs the command ``quotahost`` in an environment whose scripts are not on PATH."""
 
 from quotahost.cli.start import main
 

@@ -1,6 +1,6 @@
-"""Options of several commands (``--cluster``, ``--from``, ``--to``, ``--client-config``), checks before Spark starts.
+"""Several commands share these options (``--cluster``, ``--from``, ``--to``, ``--client-config``) and early checks.
 
-``explain`` and ``top`` have none of it: they start without typer (``quotahost.cli.start``).
+``explain`` and ``top`` don't use this module, because they start without typer (``quotahost.cli.start``).
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ ClientConfig: TypeAlias = Annotated[
 
 
 def parsed(option: str, text: str, parse: Callable[[str], T]) -> T:
-    """The value of an option. Raises typer.BadParameter, which names it, in place of the parser's ValueError."""
+    """Return an option's value. Raises typer.BadParameter, which names the option, for the parser's ValueError."""
     try:
         return parse(text)
     except ValueError as wrong:
@@ -39,38 +39,38 @@ def parsed(option: str, text: str, parse: Callable[[str], T]) -> T:
 
 
 def check_packages(command: str, *names: str, extra: str = "spark") -> None:
-    """See that the packages, which an extra of quotahost's brings (or ""), are there. Raises Unusable if one is not."""
+    """Check that packages, which belong to an extra of quotahost (or ""), are installed. Raises Unusable if not."""
     if missing := [name for name in names if find_spec(name) is None]:
         install = f"'quotahost[{extra}]'" if extra else " ".join(missing)
         raise Unusable(f"quotahost {command} needs {' and '.join(missing)}: pip install {install}")
 
 
 def check_out(option: str, out: Path, *endings: str) -> None:
-    """See that a file with one of the endings, if there are any, can be written. Raises typer.BadParameter if not."""
+    """Check that a file has one of the endings, if any, and its folder exists. Raises typer.BadParameter if not."""
     if (endings and out.suffix.lower() not in endings) or not out.absolute().parent.is_dir():
         names = " or ".join(f"FILE{ending}" for ending in endings) or "FILE"
         raise typer.BadParameter(f"{out} must be a {names} in a folder that exists", param_hint=option)
 
 
 def check_plot(command: str, plot: Path | None) -> None:
-    """See that a picture can be drawn if one is wanted. Raises Unusable without matplotlib."""
+    """Check that a plot can be drawn if ``plot`` is given. Raises Unusable if matplotlib is missing."""
     if plot is not None:
         check_packages(f"{command} --plot", "matplotlib", extra="")
         check_out("--plot", plot, ".png", ".svg")
 
 
 def windows_of(file: BrokerFile, windows: str | None = None) -> tuple[int, int]:
-    """The number of windows, by ``--windows`` or a broker's, and the length of one in ms. Raises typer.BadParameter."""
+    """Return the number of windows, from ``--windows`` or a broker's file, and a window's ms, or raise BadParameter."""
     option = "quota.window.num" if windows is None else "--windows"
     text = file.get(option, "11") if windows is None else windows
     return parsed(option, text, parse_count), 1000 * parsed(_SECONDS, file.get(_SECONDS, "1"), parse_count)
 
 
 def parse_range(since: str | None, until: str | None) -> tuple[float | None, float | None]:
-    """The first time of ``--from`` and ``--to``, and the time before which the last one is; None is open.
+    """Return the start (included) and the end (excluded) of ``--from`` and ``--to``; None means no bound.
 
     Both are seconds since 1970. A time without a zone is UTC, and a day is included whole. Raises typer.BadParameter if
-    it is no time or no range.
+    a text is no time, or the end is not after the start.
     """
     start = None if since is None else parsed("--from", since, _parse_time)
     end = None if until is None else parsed("--to", until, partial(_parse_time, is_end=True))

@@ -1,12 +1,12 @@
-"""The one place where text becomes something that a terminal shows: escaped, as tables, findings, plain lines, CSV.
+"""The console escapes all text that ``quotahost`` prints, and makes tables, findings, plain lines and CSV.
 
-Names of clients, topics, brokers and volumes come from records, requests and files, so whoever chose them may have
-chosen a terminal's command, or a text that hides others. Tables, findings and sentences through :class:`Terminal`, and
-plain lines through :func:`say`, have an escape for each character that a terminal obeys or hides, whatever the caller
-forgot. What stands on one line goes through :func:`one_line` before, since a line break in it would forge a line.
+Names of clients, topics, brokers and volumes come from records, requests and files. So a name may contain a terminal's
+command, or may hide other text. :class:`Terminal` (tables, findings, sentences) and :func:`say` (plain lines) escape
+each character that a terminal obeys or hides, even if the caller forgets that. Text for one line goes through
+:func:`one_line` first, because a line break in a name would forge a line.
 
-Rich's markup is never read, and nothing is cut but names of strangers and where a live table has no room: a line can be
-copied into a properties file, and output into a pipe or a log isn't folded at 80 columns.
+Rich's markup is never read. Only names from other clients, and cells of a live table without room, are cut. So an
+operator can copy a line into a properties file, and output into a pipe or a log isn't folded at 80 columns.
 """
 
 import csv
@@ -39,25 +39,25 @@ _PIPE_WIDTH = 200  # a pipe or a log has no width of its own; rich would fold at
 
 
 class Terminal(Console):
-    """Rich's console, which shows an escape in the place of each character that a terminal obeys or hides."""
+    """Rich's console, with an escape in place of each character that a terminal obeys or hides."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """See rich, which draws everything by this method; all text of a drawing is a Text before."""
+        """Escape text, and draw as Rich does: Rich calls this method for everything, and all text is a Text first."""
         if isinstance(renderable, Text):
             renderable.plain = shown(renderable.plain)
         return super().render(renderable, options)
 
 
 def shown(text: str) -> str:
-    """The text as a terminal may have it, which can't command it; line breaks stay."""
+    """Return the text with escapes, so that it can't command a terminal; line breaks stay."""
     return escaped(text, keep="\n")
 
 
 def one_line(text: str, most: int | None = None) -> str:
-    """The text as it may stand on one line: line breaks are escaped, too, and it is cut at so many characters."""
+    """Return the text for one line: line breaks are escaped, too, and text beyond ``most`` characters is cut."""
     return escaped(text if most is None or len(text) <= most else f"{text[:most]}…")
 
 
@@ -70,13 +70,13 @@ def begin(step: str) -> None:
 
 
 def console() -> Terminal:
-    """Standard output; as wide as a long line needs where it isn't a terminal."""
+    """Return the console for standard output; if that is no terminal, the console is wide enough for long lines."""
     screen = Terminal()
     return screen if screen.is_terminal else Terminal(width=_PIPE_WIDTH)
 
 
 def lines_of(draw: Callable[[Console], object]) -> list[str]:
-    """What a function prints, for a panel of the live table; as wide as in a pipe."""
+    """Return the lines that a function prints, for a panel of the live table; the width is that of a pipe."""
     screen = Terminal(file=StringIO(), width=_PIPE_WIDTH)
     with screen.capture() as text:
         draw(screen)
@@ -87,7 +87,7 @@ def lines_of(draw: Callable[[Console], object]) -> list[str]:
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], styles: Mapping[str, str] = MappingProxyType({})
 ) -> Table:
-    """A plain table whose cells are folded, not cut; ``styles`` are by the text of a row's first cell."""
+    """Return a plain table whose cells are folded, not cut; ``styles`` has the style by the text of the first cell."""
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
         grid.add_column(column, overflow="fold")
@@ -99,15 +99,15 @@ def table(
 
 
 def json_text(content: object) -> str:
-    """JSON, with null for what it has no number for: NaN and infinity, as of a rate beside a quota of next to 0."""
+    """Return JSON, with null for NaN and infinity, for example of a rate divided by a quota of almost 0."""
     return json.dumps(json.loads(json.dumps(content), parse_constant=lambda _: None), indent=2)
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[str | float]]) -> str:
-    """A table as CSV, which commands neither a terminal nor a spreadsheet.
+    """Return a table as CSV, which can command neither a terminal nor a spreadsheet.
 
-    Every text stands in quotes, as some spreadsheets divide lines at semicolons. A text that a spreadsheet would take
-    for a formula has an apostrophe before it.
+    Every text is in quotes, because some spreadsheets divide lines at semicolons. A text that a spreadsheet would read
+    as a formula gets an apostrophe before it.
     """
     file = StringIO()
     writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
@@ -117,7 +117,7 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[str | float]]) -> s
 
 
 def _csv_cell(text: str) -> str:
-    # Also the wide forms, which spreadsheets of East Asian languages take for the same signs.
+    # The wide forms belong to the list, because spreadsheets in East Asian languages read them as the same signs.
     return f"'{text}" if text.lstrip().startswith(tuple("=+-@＝＋－＠")) else text  # noqa: RUF001
 
 
@@ -128,7 +128,7 @@ def show_facts(screen: Console, facts: Iterable[tuple[str, str]]) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Name what is written if the operating system doesn't let us: Unusable in place of an OSError."""
+    """Raise Unusable, which names the path, in place of an OSError."""
     try:
         yield
     except OSError as error:
@@ -137,12 +137,12 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Where to write a file beside the path, whose place it takes as a whole or not at all.
+    """Yield a path beside ``path`` for writing; at the end the file replaces ``path`` as a whole, or not at all.
 
-    A pipe, a device, or a file that nothing may lie beside is written to itself. Unusable as of ``writing``.
+    If ``path`` is a pipe or a device, or its folder isn't writable, yield ``path`` itself. Raises as ``writing``.
     """
     with writing(path):
-        target = path.resolve()  # of a pipe, such as /dev/stdout, that is no path
+        target = path.resolve()  # not a usable path for a pipe such as /dev/stdout
         if path.exists() and not (path.is_file() and os.access(target.parent, os.W_OK)):
             yield path
             return
@@ -152,7 +152,7 @@ def whole(path: Path) -> Iterator[Path]:
             if target.exists():
                 shutil.copymode(target, beside)
             beside.replace(target)
-        finally:  # of a disk that is full it would take the rest
+        finally:  # an unfinished file would take the rest of a full disk
             beside.unlink(missing_ok=True)
 
 
@@ -170,7 +170,7 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a check found, with the remedy where it needs one."""
+    """One thing that a check found, with the remedy if it needs one."""
 
     level: Level
     text: str
@@ -179,7 +179,7 @@ class Finding:
 
 good: Final = partial(Finding, Level.GOOD)  # something is as it should be
 note: Final = partial(Finding, Level.NOTE)  # an operator should know it, or it could not be checked
-weak: Final = partial(Finding, Level.WEAK)  # a broker starts with it, and is protected less than it seems to be
+weak: Final = partial(Finding, Level.WEAK)  # a broker starts with it, but is less protected than it seems
 wrong: Final = partial(Finding, Level.WRONG)  # a broker would not start with it, or not do what is configured
 
 

@@ -1,6 +1,6 @@
-"""quotahost's jar: the one that the package carries, those on a broker's classpath, and ``quotahost install``.
+"""``quotahost install`` copies this package's jar into Kafka's folder ``libs``, and ``doctor`` reads the jars there.
 
-The build writes the versions of quotahost and jpype1 into each jar; by them ``doctor`` sees whether it fits.
+The build writes the versions of quotahost and jpype1 into each jar, so ``doctor`` can check whether the jar fits.
 """
 
 import shlex
@@ -20,14 +20,14 @@ from quotahost.cli.property_files import CLASS
 from quotahost.settings.declaration import PREFIX
 
 _VERSIONS: Final = "META-INF/quotahost/versions.properties"
-#: By its file: no index has a quotahost of ours, and who knows whose one day.
+#: The command names a file, because no package index has our quotahost, and another project may take the name there.
 REINSTALL: Final = "pip install --force-reinstall quotahost-VERSION-py3-none-any.whl"
 _CARRIED: Final = Path(__file__).parents[1] / "_jar" / "quotahost.jar"
 
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """A jar of quotahost's, and the versions of quotahost and jpype1 that it was built with."""
+    """A jar of quotahost, with the versions of quotahost and jpype1 that it was built with."""
 
     path: Path
     quotahost: str
@@ -35,7 +35,7 @@ class Jar:
 
 
 def read_jar(path: Path) -> Jar | None:
-    """The jar at this path; None if it isn't quotahost's, or no jar at all."""
+    """Return the jar at this path; None if it isn't quotahost's, or no jar at all."""
     try:
         with zipfile.ZipFile(path) as archive:
             versions = javaproperties.loads(archive.read(_VERSIONS).decode("latin-1"))
@@ -45,12 +45,12 @@ def read_jar(path: Path) -> Jar | None:
 
 
 def jars_in(libs: Path) -> list[Jar]:
-    """The jars of quotahost's in a folder; a name like theirs alone doesn't make one."""
+    """Return quotahost's jars in a folder; a jar counts by its contents, not only by its name."""
     return [jar for path in sorted(libs.glob("quotahost*.jar")) if (jar := read_jar(path))]
 
 
 def carried_jar() -> Jar:
-    """The jar inside this package. Raises QuotahostError if it was built without."""
+    """Return the jar inside this package. Raises QuotahostError if the package was built without a jar."""
     if jar := read_jar(_CARRIED):
         return jar
     raise QuotahostError(
@@ -68,12 +68,12 @@ def install(
     jar = carried_jar()
     with writing(libs):
         target = libs / f"quotahost-{jar.quotahost}.jar"
-        # The older jars go last: if the copy fails, the broker keeps the one that it has. A running broker keeps the
-        # files that it has open: it sees the change when it is restarted.
+        # The older jars are removed last: if the copy fails, the broker keeps its jar. A running broker keeps its open
+        # files, and uses the new jar after a restart.
         before = jars_in(libs)
-        with whole(target) as copy:  # no wildcard of a classpath (``libs/*``) takes it by this name
+        with whole(target) as copy:  # a classpath's wildcard (``libs/*``) doesn't match the copy's name
             shutil.copyfile(jar.path, copy)
-        target.chmod(0o644)  # whatever the umask: the broker may run as another user
+        target.chmod(0o644)  # whatever the umask is, because the broker may run as another user
         for old in before:
             if old.path != target:
                 old.path.unlink()

@@ -1,7 +1,7 @@
-"""The command ``quotahost``: registers all commands, and ends each that fails with a message and an exit code.
+"""The typer application registers all commands, and ends a failed command with a message and an exit code.
 
-The options of ``pipeline`` are those of :class:`quotahost.pipeline.options.Options`. Only the pipeline's work itself
-needs Spark, so its help works without the extra ``spark``.
+The options of ``pipeline`` are those of :class:`quotahost.pipeline.options.Options`. The help of ``pipeline`` works
+without the extra ``spark``, because only the running pipeline needs Spark.
 """
 
 from importlib.metadata import version
@@ -29,9 +29,9 @@ from quotahost.settings.broker import properties_table
 
 
 class Commands(TyperGroup):
-    """All commands. If one raises a QuotahostError, it ends with its message on stderr and its exit code."""
+    """All commands. A QuotahostError ends a command with the error's message on stderr and the error's exit code."""
 
-    def invoke(self, ctx: Any) -> Any:  # typer carries a Context of its own, or click's, by its version
+    def invoke(self, ctx: Any) -> Any:  # the Context is typer's or click's, depending on typer's version
         try:
             return super().invoke(ctx)
         except QuotahostError as error:
@@ -60,7 +60,7 @@ def main(
 
 def properties() -> None:
     """Print every property with its default, its unit and what it means, as a table in Markdown."""
-    # The table ends with its own line break: the output is put into documents as it is.
+    # The table ends with its own line break, and the output goes into documents unchanged.
     say(properties_table(), end="")
 
 
@@ -84,22 +84,22 @@ def pipeline(
 
 
 def _of_field(name: str, field: FieldInfo) -> Parameter:
-    """An option of the pipeline, None where it isn't given; the model converts and checks what typer doesn't."""
+    """Return the parameter for an option of the pipeline; the model converts and checks what typer doesn't."""
     kind: Any = Path if field.annotation == Path | None else str
     default = not field.is_required() and field.default is not None and as_text(field.default)
     annotation = Annotated[kind | None, typer.Option(help=field.description, show_default=default)]
-    # None and not the default itself, which would win over a variable of the environment.
+    # The default is None, because a real default would win over a variable of the environment.
     return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
 _print_submit, _ = signature(pipeline).parameters.values()
-# Typer reads a command's options from its signature. kafka takes secrets, and others on the machine see a command line.
+# Typer reads a command's options from its signature. kafka has secrets, and other users can read a command line.
 pipeline.__signature__ = Signature(  # type: ignore[attr-defined]
     [_print_submit, *(_of_field(name, field) for name, field in Options.model_fields.items() if name != "kafka")]
 )
 
 
-#: They have parsers of their own (quotahost.cli.start).
+#: These commands have parsers of their own (quotahost.cli.start).
 _QUICK: Final = {"explain": explain, "top": top}
 
 

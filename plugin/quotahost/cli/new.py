@@ -1,7 +1,7 @@
-"""``quotahost new``: writes a plugin's package, with a test that passes, for its author to go on from.
+"""``quotahost new`` writes a plugin's package, with a test that passes, as a start for the plugin's author.
 
-It is a copy of the role's example in ``examples/`` with its names replaced by the new plugin's, and a README with the
-properties that the example's docstring lists. An example uses its own names nowhere but as names.
+The package is a copy of the role's example in ``examples/`` with the new plugin's names, and a README with the
+properties that the example's docstring lists. Names can be replaced, because an example uses them only as names.
 """
 
 import keyword
@@ -71,8 +71,8 @@ def new(
     if not _FORM.fullmatch(name):
         raise QuotahostError(f"{name!r} can't be a plugin's name: write small letters and digits, such as my-quotas")
     _, entry, own = _forms(module)
-    # Its module, or its class, would take the place of one that it or its test imports; and a broker takes no two of
-    # one name.
+    # The plugin's module or class must not replace one that the plugin or its test imports, and a broker accepts each
+    # plugin name only once.
     ours = any(hasattr(package, own) for package in (api, model, testing, units))
     taken = find_spec(module) or any(entry_points(group=role.group, name=entry) for role in api.Role)
     if ours or taken or keyword.iskeyword(module) or keyword.iskeyword(own):
@@ -81,7 +81,7 @@ def new(
     if folder.exists():
         raise QuotahostError(f"{folder} is there already; choose another name, or another place by --directory")
     with writing(folder):
-        # Only a folder that is made here is written to, so nothing is ever overwritten.
+        # mkdir() fails if the folder exists, so nothing is ever overwritten.
         folder.mkdir(parents=True)
         for file, text in _files(role, module):
             (folder / file).write_text(text, encoding="utf-8")
@@ -92,7 +92,7 @@ def new(
 
 def _files(role: Kind, module: str) -> Iterator[tuple[str, str]]:
     example, packaged = _EXAMPLES[role], Path(__file__).parents[1] / "examples"
-    examples = packaged if packaged.is_dir() else Path(__file__).parents[3] / "examples"  # of a source tree
+    examples = packaged if packaged.is_dir() else Path(__file__).parents[3] / "examples"  # in a source tree
     for file in (f"{example}.py", f"test_{example}.py", "pyproject.toml"):
         text = (examples / example / file).read_text(encoding="utf-8")
         for theirs, ours in zip(_forms(example), _forms(module), strict=True):
@@ -104,5 +104,5 @@ def _files(role: Kind, module: str) -> Iterator[tuple[str, str]]:
 
 
 def _forms(module: str) -> tuple[str, str, str]:
-    """The name of a module, of its entry point, and of its class."""
+    """Return the name of a module, of its entry point, and of its class."""
     return module, module.replace("_", "-"), module.title().replace("_", "")

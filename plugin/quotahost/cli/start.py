@@ -1,7 +1,7 @@
-"""The entry of the command ``quotahost``: ``explain`` and ``top``, which start without typer, and all others.
+"""The entry point of ``quotahost`` starts ``explain`` and ``top`` without typer, and all other commands with typer.
 
-An operator who asks why a client is slow, while a broker suffers, doesn't wait for typer and pydantic, which take
-longer to import than the broker to answer. So ``explain`` and ``top`` have argparse's parsers.
+The imports of typer and pydantic take longer than a broker's answer, and an operator who asks why a client is slow must
+not wait for them while a broker suffers. So ``explain`` and ``top`` use argparse.
 """
 
 import os
@@ -18,12 +18,12 @@ _QUICK: Final = ("explain", "top")
 
 
 def main() -> None:
-    """Run the command of the arguments. Ctrl-C, or what the system refuses, ends it without a traceback."""
+    """Run the command of the arguments. Ctrl-C or an error of the operating system ends it without a traceback."""
     for name in ("stdin", "stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed, as by 2>&-; print() would take None for stdout
+        if getattr(sys, name) is None:  # closed, for example by 2>&-; print() would use stdout for None
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r+"))
     if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # what its encoding has not ends no command
+        sys.stdout.reconfigure(errors="backslashreplace")  # for characters that the encoding lacks
     try:
         try:
             if sys.argv[1:2] and sys.argv[1] in _QUICK:
@@ -33,22 +33,22 @@ def main() -> None:
             app(prog_name="quotahost")
         finally:
             sys.stdout.flush()
-    except KeyboardInterrupt:  # also before typer is imported, which ends so itself
-        sys.exit(130)  # as a shell says it
+    except KeyboardInterrupt:  # typer handles it in the same way, but only after its import
+        sys.exit(130)  # a shell's code for SIGINT
     except OSError as error:
         if error.filename is None and error.errno not in (EPIPE, ENOSPC):
             raise
-        # Python flushes once more at its end.
+        # Python flushes stdout again when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if error.errno == EPIPE:  # who has read enough is told nothing, as by typer
+        if error.errno == EPIPE:  # the reader has closed the pipe; typer shows no message, either
             sys.exit(1)
         what = "the output can't be written" if error.filename is None else f"{error.filename} can't be used"
         _tell(f"{what}: {error.strerror}")
-        sys.exit(2)  # 1 is what drift and doctor have found
+        sys.exit(2)  # 1 means that drift or doctor have found something
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one of the quick commands; the exit code. Its error goes to stderr, without a traceback."""
+    """Run one of the quick commands and return its exit code. An error goes to stderr, without a traceback."""
     name, *options = arguments
     try:
         return int(import_module(f"quotahost.cli.{name}.{name}").main(options))
@@ -58,6 +58,6 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _tell(error: str) -> None:
-    from quotahost.cli.console import say  # here, as main() must hear of Ctrl-C meanwhile: it imports rich
+    from quotahost.cli.console import say  # it imports rich, and main() must handle Ctrl-C meanwhile
 
     say(error, to_stderr=True)

@@ -1,7 +1,7 @@
-"""The Spark pipeline: from the snapshots and the usage of all brokers to one small record of each cluster, and shares.
+"""The Spark pipeline turns the snapshots and usage of all brokers into one small record for each cluster, and shares.
 
-It runs on a machine of its own with the extra ``spark``; brokers only read its records. ``main`` starts it. Only the
-command line imports it, of ``options`` at its import and of the rest when the command runs.
+The pipeline runs on a machine of its own with the extra ``spark``; brokers only read its records. ``main`` starts it.
+Only the command line imports this package: ``options`` at its own import, the other modules when the command runs.
 """
 
 import logging

@@ -1,11 +1,11 @@
-"""What time it is for Kafka: the driver's clock, corrected by the timestamps of written records.
+"""The Kafka clock corrects the driver's clock with the timestamps that Kafka gives to the pipeline's records.
 
-Brokers' records carry Kafka's times. If the clock of the driver's machine is wrong, all brokers would look stale, or
-none ever would. One clock serves the volumes, the shares and the leadership; it is corrected with the timestamps that
-Kafka gives to what the pipeline writes. If the machine's clock is set while the pipeline runs, it goes on as before.
+Brokers' records have Kafka's timestamps. If the clock of the driver's machine is wrong, all brokers look stale, or none
+ever does. One :class:`KafkaClock` serves the volumes, the shares and the leadership. If an operator sets the machine's
+clock while the pipeline runs, the Kafka clock is unchanged.
 
-These timestamps are those of one broker, which may be wrong itself. So no clock is believed by which all brokers are
-silent, while by the machine's own some are heard (:meth:`KafkaClock.heard`).
+Each timestamp comes from one broker, whose clock may be wrong, too. So a correction is ignored if it would make all
+brokers look silent, while some brokers report by the machine's own clock (:meth:`KafkaClock.heard`).
 """
 
 import math
@@ -18,20 +18,20 @@ from typing import Final, NamedTuple
 from quotahost.base.background import LoggedOnce
 from quotahost.pipeline import log
 
-#: Within it the clocks agree: with each new correction the queries begin again.
+#: Clocks that differ by no more than this count as equal, because each new correction restarts the queries.
 TOLERANCE_MS: Final = 2000
 _WARNING_MS: Final = 10_000
-#: So many records in a row must agree that the clock is off. One timestamp may be wrong: that of a partition's leader
-#: whose clock is off and that leads for a moment.
+#: The clock is corrected only after this many records in a row differ from it. A single timestamp may be wrong: a
+#: broker whose clock is wrong may lead the partition for a moment.
 WITNESSES: Final = 3
 
 
 class Written(NamedTuple):
-    """When a record was written, in ms since the epoch."""
+    """The times of a written record, in ms since the epoch."""
 
-    sent: int  # by this machine's clock, before it was sent
-    written: int  # Kafka's timestamp of it
-    confirmed: int  # by this machine's clock, when Kafka's answer was here
+    sent: int  # by this machine's clock, before the record was sent
+    written: int  # Kafka's timestamp of the record
+    confirmed: int  # by this machine's clock, when Kafka's answer arrived
 
 
 def wall_ms() -> int:
@@ -45,24 +45,24 @@ def _monotonic_ms() -> int:
 class KafkaClock:
     """This machine's wall clock, corrected by the timestamps that Kafka gives to written records.
 
-    Any thread may ask.
+    Any thread may read the clock.
     """
 
     def __init__(self, wall: Callable[[], int] = wall_ms, monotonic: Callable[[], int] = _monotonic_ms) -> None:
-        """``wall`` returns ms since the epoch, ``monotonic`` ms that nobody can set."""
+        """``wall`` returns ms since the epoch; ``monotonic`` returns ms of a clock that nobody can set."""
         self._wall, self._monotonic = wall, monotonic
         self._lock = threading.Lock()
         self._ahead, self._apart = 0, wall() - monotonic()
         self._witnesses: list[int] = []
-        self._age, self._validity = math.inf, 0.0  # of the newest snapshot, in ms
+        self._age, self._validity = math.inf, 0.0  # of the latest snapshot, in ms
         self._wrong = LoggedOnce(log)
 
     @property
     def ahead(self) -> int:
-        """By how many ms Kafka's clock is ahead of this machine's; 0 while they agree."""
+        """The ms by which Kafka's clock is ahead of this machine's clock; 0 while both agree."""
         with self._lock:
             apart = self._wall() - self._monotonic()
-            # The machine's clock was set, and time is the same: the next batch must not find all brokers stale.
+            # The machine's clock was set, but Kafka's time didn't jump: the next batch must not find all brokers stale.
             if abs(apart - self._apart) > TOLERANCE_MS:
                 self._ahead -= apart - self._apart
                 self._apart = apart
@@ -72,18 +72,18 @@ class KafkaClock:
         return self.ahead + self._wall()
 
     def heard(self, age: float, validity: float) -> None:
-        """The newest snapshot was so old when a batch began, by this machine's own clock; both are in ms."""
+        """Take the latest snapshot's ``age`` at a batch's start by this machine's own clock; both are in ms."""
         self._age, self._validity = age, validity
         with self._lock:
             if self._hears(0) and not self._hears(self._ahead):
-                self._ahead = 0
+                self._ahead = 0  # brokers are heard by this machine's own clock only
 
     def _hears(self, ahead: int) -> bool:
         return -TOLERANCE_MS <= self._age + ahead <= self._validity
 
     def correct(self, record: Written) -> None:
-        """Take the times of a record that Kafka has just written. One thread at a time may call."""
-        # Kafka wrote it at some time between the two: a slow answer doesn't shift the clock.
+        """Take the times of a record that Kafka has just written. One thread at a time may call this method."""
+        # Kafka wrote the record at some time between sent and confirmed, so a slow answer doesn't shift the clock.
         least, most = record.written - record.confirmed, record.written - record.sent
         if least - TOLERANCE_MS <= self.ahead <= most + TOLERANCE_MS:
             self._witnesses.clear()

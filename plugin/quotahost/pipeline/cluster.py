@@ -1,12 +1,11 @@
-"""From snapshots by ``pipeline/sql/state.sql`` to each broker's state, and by ``pipeline/sql/rollup.sql`` to each
-cluster's record.
+"""The query ``volumes`` keeps each broker's state (``sql/state.sql``) and computes clusters' records of it.
 
-1. :func:`state` is the one stateful operator of the query: it keeps little of each broker, whatever the topic's length.
-2. :func:`rollup` runs on a batch of the state, in Spark's own functions. Of thousands of volumes it makes a few rows,
-   one for each :class:`Kind` of volumes. It is short, since Spark plans it anew for each batch.
+1. :func:`state` is the one stateful operator of the query: it keeps little of each broker, however long the topic is.
+2. :func:`rollup` runs on each batch of the state, with Spark's own functions. It reduces thousands of volumes to a few
+   rows, one for each :class:`Kind` of volumes. ``sql/rollup.sql`` is short, because Spark plans it for each batch.
 3. :func:`record` makes the record of these rows; :mod:`quotahost.pipeline.publisher` publishes it.
 
-harness/rollup.py is the same in plain Python.
+harness/rollup.py does the same in plain Python.
 """
 
 import json
@@ -28,38 +27,38 @@ from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterReco
 from quotahost.records.fields import MAX_LONG, MS
 from quotahost.records.snapshot import budgets as read_budgets
 
-#: Characters of a name in a cluster's record; names are cut there, because the record would become too large. JSON
-#: takes up to twelve bytes for each, and there may be some 500 names.
+#: The most characters of a name in a cluster's record. Longer names are cut, because the record would grow too large:
+#: JSON takes up to twelve bytes for a character, and there may be some 500 names.
 MAX_NAME: Final = 128
-#: Of so many volumes of one kind the topics are joined; where more tell theirs, it is all.
+#: Topics of up to this many volumes of a kind are joined; if more volumes have topics, all topics count as affected.
 MAX_TELLERS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """By what a broker is reporting, stale, missing or forgotten."""
+    """The rules that make a broker reporting, stale, missing or forgotten."""
 
     cluster: str  # the cluster of snapshots that don't name theirs
-    validity: timedelta = timedelta(minutes=1)  # how old a broker's newest snapshot may be; then the broker is stale
-    #: How long a stale broker is listed. What its volumes were is told on, after all others.
+    validity: timedelta = timedelta(minutes=1)  # a broker is stale if its latest snapshot is older
+    #: A stale broker is listed for this long. Later the record still lists its last volumes, after all others.
     expiry: timedelta = timedelta(days=1)
-    #: Ids of the brokers that the cluster lists, those in service; those without a snapshot are missing. Empty while
-    #: the cluster has not answered.
+    #: The ids of the brokers in service, as the cluster lists them; brokers without a snapshot are missing. Empty until
+    #: the cluster has answered.
     registered: Collection[str] = ()
-    topics: Collection[str] = ()  # those that are read, as the state may have rows of others; empty for all
+    topics: Collection[str] = ()  # the topics that are read, or empty for all; the state may have rows of others
 
 
 # ---- state -----------------------------------------------------------------------------------------
 
 
 def state(good: DataFrame, window: timedelta) -> DataFrame:
-    """The newest snapshot of each broker, and two earlier ones for the fill rate; ``good`` is of ``snapshots.parse``.
+    """Return the latest snapshot of each broker and its fill rates, from the good rows of ``snapshots.parse``.
 
-    The order in which snapshots arrive doesn't matter, nor do late ones and duplicates. A fill rate looks back for a
-    ``window`` at least, at most twice as far, while the broker keeps reporting.
+    Late snapshots, duplicates and the order of arrival don't change the result. A fill rate looks back for at least one
+    ``window`` and at most two, while the broker keeps reporting; the state keeps two earlier snapshots for it.
 
     Returns:
-        A row for each volume; one without a volume for a broker that has none; no row for a removed broker. Columns:
+        A row for each volume; a row without a volume for a broker that has none; no row for a removed broker. Columns:
         broker, cluster (as in the snapshot), seen, ``first`` (true in one row of each broker), offline (log
         directories, in that row), volumeName, capacity, consumed, topics (null: all), softType, softLevel, hardType,
         hardLevel (the volume's own limit, else its broker's), ``budgets`` (JSON, in the first row), ``fillRate``
@@ -69,12 +68,12 @@ def state(good: DataFrame, window: timedelta) -> DataFrame:
 
 
 def cut_strangers(good: DataFrame, topic: str, listed: Collection[str]) -> DataFrame:
-    """The good rows, where large snapshots of ``topic`` by brokers that the cluster doesn't list are cut.
+    """Return the good rows; large snapshots of ``topic`` are cut if the cluster doesn't list their broker.
 
-    Such a broker is a stranger's invention, or it is down: its full disk must count on. So MAX_LISTED volumes stay,
-    those with the least free shares, no topics, which stands for all, and no budgets.
+    Either another client invented that broker, or the broker is down and its full disk still counts. So the MAX_LISTED
+    volumes with the least free shares stay, without topics, which stands for all topics, and without budgets.
     """
-    # The difference is that of whole numbers.
+    # The whole numbers are subtracted first, because a DOUBLE may round them.
     free = "if(v.capacity = 0, 0D, double(v.capacity - v.consumed) / nullif(double(v.capacity), 0D))"
     volumes = F.expr(f"""slice(array_sort(transform(s.volumes, v -> struct(
         {free} AS free, struct(left(v.volumeName, {MAX_NAME}) AS volumeName,
@@ -89,13 +88,13 @@ def cut_strangers(good: DataFrame, topic: str, listed: Collection[str]) -> DataF
 # ---- one row for each kind of volumes --------------------------------------------------------------
 
 
-_Row = tuple[int, str, str, float | None]  # what a volume consumes, below 0; its broker, name and fill rate
+_Row = tuple[int, str, str, float | None]  # a volume's negated consumption, its broker, name and fill rate
 
 
 class Kind(NamedTuple):
-    """A row of :func:`rollup`: what brokers of a cluster tell of their volumes of one capacity with the same limits.
+    """A row of :func:`rollup`: the volumes of a cluster with the same capacity and the same limits.
 
-    Brokers without volumes are of a kind without a capacity; what ``expired`` brokers had last is of kinds of its own.
+    Brokers without volumes form a kind without a capacity; the last volumes of expired brokers form kinds of their own.
     """
 
     cluster: str
@@ -105,18 +104,18 @@ class Kind(NamedTuple):
     hard: tuple[str, int] | None
     expired: bool
     reporting: list[str]  # brokers with a fresh snapshot
-    stale: list[str]  # brokers without one that are not expired
-    offline: list[tuple[str, list[str]]]  # reporting brokers with their log directories that are offline
+    stale: list[str]  # brokers without a fresh snapshot that are not expired
+    offline: list[tuple[str, list[str]]]  # reporting brokers with their offline log directories
     budgets: list[tuple[str, bool, str]]  # for :func:`used_budgets`
-    newest: int | None  # when the newest snapshot was captured, in ms since 1970; None of expired brokers
-    volumes: int  # how many volumes reporting brokers have
-    used_high: int  # what these consume, in units of 2 GiB, and the rest in bytes
+    newest: int | None  # the time of the latest snapshot, in ms since 1970; None for expired brokers
+    volumes: int  # the number of volumes of reporting brokers
+    used_high: int  # the bytes that these volumes consume are used_high times 2 GiB, plus used_low
     used_low: int
-    fullest: list[_Row]  # of reporting brokers the MAX_WORST volumes that consume most, the fullest first
-    silent: list[_Row]  # the same of the others
-    untold: int | None  # the most that a volume consumes whose broker doesn't tell its topics
-    tellers: int  # how many volumes have topics, and of MAX_TELLERS of them the bytes consumed and the topics, in JSON
-    told: list[tuple[int, str]]
+    fullest: list[_Row]  # the MAX_WORST volumes of reporting brokers that consume most, the fullest first
+    silent: list[_Row]  # the same for the other brokers
+    untold: int | None  # the largest consumption of a volume whose broker reports no topics for it
+    tellers: int  # the number of volumes with topics
+    told: list[tuple[int, str]]  # consumed bytes and topics, in JSON, of MAX_TELLERS of these volumes
 
     def trends(self, rows: list[_Row]) -> list[VolumeTrend]:
         soft, hard = self.limits()
@@ -135,9 +134,9 @@ def _trend(volume: Volume, rate: float | None) -> VolumeTrend:
 
 
 def rollup(volumes: DataFrame, rules: Rules, ahead: int = 0) -> DataFrame:
-    """The kinds of volumes of a batch of :func:`state`, as :func:`by_cluster` reads them.
+    """Return the kinds of volumes of a batch of :func:`state`, as :func:`by_cluster` reads them.
 
-    Kafka's clock is so many ms ``ahead`` of the driver's.
+    ``ahead`` is the ms by which Kafka's clock is ahead of the driver's clock.
     """
     arguments = {
         "cluster": rules.cluster,
@@ -147,13 +146,13 @@ def rollup(volumes: DataFrame, rules: Rules, ahead: int = 0) -> DataFrame:
         "topics": json.dumps(sorted(rules.topics)),
     }
     text = sql("rollup", worst=MAX_WORST, tellers=MAX_TELLERS)
-    # The state has one partition. Spark learns that by coalesce, and doesn't shuffle the rows again.
-    # A text with parameters takes less than half the time of the same query built from Column objects.
+    # The state has one partition. coalesce tells Spark so, and Spark doesn't shuffle the rows again.
+    # SQL text with parameters takes less than half the time of the same query built from Column objects.
     return volumes.sparkSession.sql(text, args=arguments, state=volumes.coalesce(1))
 
 
 def by_cluster(rows: Iterable[Row]) -> dict[str, list[Kind]]:
-    """The kinds of each cluster of which a broker is known that has not expired."""
+    """Return the kinds of each cluster that has at least one broker that has not expired."""
     clusters: dict[str, list[Kind]] = defaultdict(list)
     for row in rows:
         clusters[row["cluster"]].append(Kind(**row.asDict()))
@@ -164,11 +163,11 @@ def by_cluster(rows: Iterable[Row]) -> dict[str, list[Kind]]:
 
 
 def record(cluster: str, kinds: Sequence[Kind], rules: Rules, run: int, sequence: int) -> ClusterRecord:
-    """The record of one cluster, by these rules; ``sequence`` is its number in the run."""
-    # Only of the own cluster it is known which brokers are in service, but while it has not answered.
+    """Return the record of one cluster, by these rules; ``sequence`` is the record's number in the run."""
+    # The brokers in service are known for the own cluster only, and only after it has answered.
     registered = frozenset(rules.registered if cluster == rules.cluster else ())
     reporting = {broker for kind in kinds for broker in kind.reporting}
-    # Stale brokers are known, so no broker counts as stale and as missing.
+    # A stale broker has sent snapshots, so it isn't also missing.
     stale = {broker for kind in kinds for broker in kind.stale}
     missing = sorted(registered - reporting - stale)
     serving = reporting & registered if registered else reporting
@@ -183,13 +182,13 @@ def record(cluster: str, kinds: Sequence[Kind], rules: Rules, run: int, sequence
     trends = [trend for of_kind in fresh for trend in of_kind]
     fullest = [of_kind[0] for of_kind in fresh]
     listed = _fullest(fullest)
-    factor = min(map(_factor, listed), default=2.0)  # no kind that is left out has a smaller one
+    factor = min(map(_factor, listed), default=2.0)  # no kind that is left out has a smaller factor
     budgets = used_budgets((told for kind in kinds for told in kind.budgets), registered)
     newest = max(kind.newest for kind in kinds if kind.newest is not None)
     return ClusterRecord(
         cluster, run, sequence, _time(kinds[0].at), _time(newest),
         len(serving), len(stale), len(missing),
-        # The first ids only: a record of 10,000 silent brokers must stay small. Those in service come first.
+        # A record of 10,000 silent brokers must stay small, so it has the first ids only, brokers in service first.
         tuple(sorted(stale, key=lambda broker: (bool(registered) and broker not in registered, broker))[:MAX_LISTED]),
         tuple(missing[:MAX_LISTED]),
         len(offline), tuple(OfflineDir(*each) for each in offline[:MAX_LISTED]),
@@ -207,15 +206,13 @@ def _time(ms: int) -> datetime:
 
 
 def _factor(trend: VolumeTrend) -> float:
-    """As the policy ``limits`` finds it, 2 without limits; a volume of the same kind that consumes less has no smaller
-    one.
-    """
+    """Return the factor by the policy ``limits``, 2 without limits; emptier volumes of a kind have no smaller one."""
     volume = trend.volume
     limits = byte_limits(volume, volume.soft, volume.hard)
     return limits.ramp(volume.consumed) if limits else 2.0
 
 
-# Names are the last criterion, so that a batch that is done again lists the same volumes.
+# Names are the last sort criterion, so that a repeated batch lists the same volumes.
 def _most(trend: VolumeTrend) -> tuple[int, str, str]:
     return -trend.volume.consumed, trend.volume.broker, trend.volume.name
 
@@ -234,8 +231,9 @@ _WORST: Final[dict[LimitType, Callable[[VolumeTrend], Any]]] = {
 
 
 def _fullest(trends: Iterable[VolumeTrend]) -> tuple[VolumeTrend, ...]:
-    """Half of the list: the smallest factors. The other half: the least free share, and first those that lack a limit,
-    which brokers judge by their own.
+    """Return the volumes to list: half have the smallest factors, half the least free shares.
+
+    In the second half volumes that lack a limit come first, because brokers judge these by their own limits.
     """
     by_factor = sorted(trends, key=lambda trend: (_factor(trend), _least_free(trend)))
     half = MAX_LISTED // 2
@@ -246,9 +244,9 @@ def _fullest(trends: Iterable[VolumeTrend]) -> tuple[VolumeTrend, ...]:
 
 
 def _silent(kinds: Iterable[Kind]) -> tuple[VolumeTrend, ...]:
-    """What silent brokers had last: of each kind the fullest, then of each kind the next; expired brokers come last.
+    """Return the last volumes of silent brokers: each kind's fullest, then each kind's second; expired brokers last.
 
-    Only readers know whether such a broker is fenced, so that this still counts.
+    The volumes of a fenced broker still count, and only readers know whether a silent broker is fenced.
     """
     placed = []
     for kind in kinds:
@@ -259,7 +257,7 @@ def _silent(kinds: Iterable[Kind]) -> tuple[VolumeTrend, ...]:
 
 
 def _affected(kinds: Iterable[Kind]) -> frozenset[str] | None:
-    """The topics on volumes above their published soft limits; None for all."""
+    """Return the topics on volumes above their published soft limits; None for all topics."""
     topics = set[str]()
     for kind in kinds:
         limits = byte_limits(Volume("", "", kind.capacity or 0, 0), *kind.limits())
@@ -274,9 +272,9 @@ def _affected(kinds: Iterable[Kind]) -> frozenset[str] | None:
 
 
 def used_budgets(brokers: Iterable[Any], running: Collection[str]) -> tuple[tuple[str, int, int], ...]:
-    """What ``brokers`` (id, whether the snapshot is fresh, JSON of the budgets) tell of budgets of storage, added up.
+    """Add up the budgets of storage in ``brokers`` (id, whether the snapshot is fresh, JSON of the budgets).
 
-    ``running`` are the ids of the brokers in service; if that isn't known, those with a fresh snapshot count as such.
+    ``running`` has the ids of the brokers in service; if it is empty, brokers with a fresh snapshot count as such.
     """
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     running = frozenset(running)
@@ -285,5 +283,5 @@ def used_budgets(brokers: Iterable[Any], running: Collection[str]) -> tuple[tupl
         for name, part in read_budgets(json_text):
             sums[name][place] += part
     most = sorted(sums.items(), key=lambda budget: (-budget[1][0], budget[0]))[:MAX_BUDGETS]
-    # A stranger may claim any number of bytes, and a number out of range would cost the cluster its record.
+    # Another client may claim any number of bytes, and no record can be made with a number that is out of range.
     return tuple((name, min(serving, MAX_LONG), min(others, MAX_LONG)) for name, (serving, others) in sorted(most))

@@ -1,13 +1,13 @@
-"""Writes the history as Parquet, in one folder for each day: every reading of every volume, and beside it by the minute
-who used what (``-usage``), and what budgets held (``-budgets``).
+"""The history's queries append volumes' readings, clients' usage and budgets' bytes to Parquet, in a folder per day.
 
-1. A reading is a volume of a snapshot. ``quotahost report`` and ``replay`` read them (``quotahost.cli.lab.history``).
-2. ``-usage`` has the busiest clients by the minute, from the records of the brokers' task ``publish-usage``: at which
-   rates they produced, for ``replay``, and the bytes that they wrote and read, for ``quotahost quotas usage``.
-3. ``-budgets`` has the bytes that budgets of storage held, from the snapshots. Both commands read it.
+1. A reading is one volume of one snapshot. ``quotahost report`` and ``replay`` read the readings
+   (``quotahost.cli.lab.history``).
+2. ``-usage`` has the busiest clients of each minute, from the records of the brokers' task ``publish-usage``: their
+   produce rates, for ``replay``, and the bytes that they wrote and read, for ``quotahost quotas usage``.
+3. ``-budgets`` has the bytes that budgets of storage held, from the snapshots, for ``replay`` and ``quotas usage``.
 
-Each but the first lies in a folder of its own, the name of the history with that ending: Spark takes all folders of one
-directory for parts of the same table. The history is optional, as it parses every record once more for each of them.
+The parts 2 and 3 have folders of their own, named like the history's folder with that suffix, because Spark reads all
+folders of one directory as one table. The history is optional, because each part parses every record once more.
 """
 
 import threading
@@ -24,35 +24,35 @@ from quotahost.pipeline.frames import in_a_line
 from quotahost.pipeline.session import file_system
 from quotahost.records.budgets import NAME
 
-#: How often a file is written. A file a minute would be 525,600 a year, all of which a reader would list.
+#: The time between two files. One file a minute would make 525,600 files a year, and a reader lists all files.
 EVERY: Final = timedelta(minutes=5)
-#: Of readings. capacity and consumed are bytes; soft and hard the consumption in bytes at which the volume reaches that
-#: limit, null without one; day is that of ``at`` in UTC.
+#: The columns of readings. ``capacity`` and ``consumed`` are bytes; ``soft`` and ``hard`` are the consumption in bytes
+#: at which the volume reaches that limit, null if there is no limit; ``day`` is the day of ``at`` in UTC.
 COLUMNS: Final = (
     "cluster STRING, broker STRING, volume STRING, at TIMESTAMP, capacity BIGINT, consumed BIGINT, soft BIGINT,"
     " hard BIGINT, topic STRING, partition INT, offset BIGINT, day DATE"
 )
-#: Of usage, one row for each minute, broker, client. rate, demand and quota are bytes/s as in the records of usage: the
-#: mean of what it produced, the largest demand, null if it would have used whatever it gets, and its quota; null of one
-#: that only fetches. written and read are the bytes of that minute.
+#: The columns of usage, one row for each minute, broker and client. ``rate`` (the mean produce rate), ``demand`` (the
+#: largest one, null if the client would have used any rate) and ``quota`` are bytes/s as in the usage records, and null
+#: for a client that only fetches. ``written`` and ``read`` are the bytes of that minute.
 USAGE_COLUMNS: Final = (
     "cluster STRING, broker STRING, user STRING, client STRING, at TIMESTAMP, rate DOUBLE, demand DOUBLE,"
     " quota DOUBLE, written DOUBLE, read DOUBLE, day DATE"
 )
-#: Of budgets, one row for each PART of the time, broker, budget: the mean of the bytes on that broker.
+#: The columns of budgets, one row for each PART of the time, broker and budget: the mean of the bytes on that broker.
 BUDGETS_COLUMNS: Final = "cluster STRING, broker STRING, budget STRING, at TIMESTAMP, bytes DOUBLE, day DATE"
 MINUTE: Final = timedelta(minutes=1)
 PART: Final = timedelta(minutes=10)
-#: A record that comes later than that is left out: until then a minute is kept in memory.
+#: A record that arrives later than this is left out, because Spark keeps each minute in memory until then.
 LATE: Final = timedelta(minutes=5)
-# One part is written at a time: where the disk hangs, its task keeps a core, and the volumes need the other one.
+# Only one part is written at a time: if the disk hangs, the part's task holds a core, and the volumes need another.
 _WRITING: Final = threading.Lock()
 
 
 def readings(snapshots: DataFrame) -> DataFrame:
-    """A row of COLUMNS for each volume of each good snapshot, from rows of ``snapshots.parse``."""
-    # By Kafka's clock where the broker's is far off: the day names a folder. A volume's limit is its own, else its
-    # broker's (proposal 035, Metrics Snapshot, note 2).
+    """Return a row of COLUMNS for each volume of each good snapshot, from rows of ``snapshots.parse``."""
+    # If the broker's clock is far off, Kafka's timestamp counts, because the day names a folder. A volume without a
+    # limit of its own has its broker's limit (proposal 035, Metrics Snapshot, note 2).
     volumes = snapshots.where("error IS NULL").selectExpr(
         "cluster", "broker", "topic", "partition", "offset", "s", "explode(s.volumes) AS v",
         "if(at BETWEEN timestamp - INTERVAL 1 DAY AND timestamp + INTERVAL 1 HOUR, at, timestamp) AS at",
@@ -68,12 +68,12 @@ def readings(snapshots: DataFrame) -> DataFrame:
 
 
 def _reached_at(limit: str) -> str:
-    """The consumption in bytes at which a volume reaches the limit, at most its ``capacity``; null without a limit.
+    """Return SQL for the consumption in bytes at which a volume reaches the limit; null if there is no limit.
 
-    It is what ``quotahost.model.Limit.consumed_at`` returns, bounded as in ``broker.plugins.policies.limits``. A limit
-    is SQL for a struct of ``type`` and ``level``.
+    The consumption is that of ``quotahost.model.Limit.consumed_at``, at most ``capacity``, as in
+    ``broker.plugins.policies.limits``. ``limit`` is SQL for a struct of ``type`` and ``level``.
     """
-    # A DECIMAL for the percentage: bytes times 100 may exceed a BIGINT.
+    # The percentage needs a DECIMAL: bytes times 100 may exceed a BIGINT.
     return f"""CASE {limit}.type
         WHEN 'ConsumedBytes' THEN least({limit}.level, capacity)
         WHEN 'MinFreeBytes' THEN capacity - least({limit}.level, capacity)
@@ -82,9 +82,9 @@ def _reached_at(limit: str) -> str:
 
 
 def uses(usage: DataFrame) -> DataFrame:
-    """Rows of USAGE_COLUMNS, from rows of ``shares.parse``.
+    """Return rows of USAGE_COLUMNS, from rows of ``shares.parse``.
 
-    A minute's bytes are those of its records, each of which tells what was moved in the 5 s before it at most.
+    The bytes of a minute are the sum over its records. Each record has the bytes of the 5 s before it at most.
     """
     good = usage.where("error IS NULL AND ts IS NOT NULL").withWatermark("ts", _interval(LATE))
     entries = good.selectExpr("clusterId AS cluster", "brokerId AS broker", "ts", "explode(clients) AS c")
@@ -100,9 +100,9 @@ def uses(usage: DataFrame) -> DataFrame:
 
 
 def held(snapshots: DataFrame) -> DataFrame:
-    """Rows of BUDGETS_COLUMNS, from rows of ``snapshots.parse``.
+    """Return rows of BUDGETS_COLUMNS, from rows of ``snapshots.parse``.
 
-    Of a wrong list of budgets, which counts as none for brokers, the entries that are good are told.
+    If a snapshot has a wrong list of budgets, brokers ignore the whole list; the history keeps the list's good entries.
     """
     budgets = snapshots.where("error IS NULL").withWatermark("seen", _interval(LATE)).selectExpr(
         "coalesce(cluster, '') AS cluster", "broker", "seen",
@@ -114,24 +114,24 @@ def held(snapshots: DataFrame) -> DataFrame:
 
 
 def _parts(rows: DataFrame, time: str, width: timedelta, keys: Sequence[str], **values: str) -> DataFrame:
-    """A row for each part of the time, so wide, and for these keys, with values that are aggregates in SQL."""
+    """Return a row for each time window of this ``width`` and each set of ``keys``; ``values`` are SQL aggregates."""
     part = F.window(time, _interval(width)).alias("part")
     found = rows.groupBy(part, *keys).agg(*(F.expr(value).alias(name) for name, value in values.items()))
     return found.selectExpr(*keys, "part.start AS at", *values, _day("part.start"))
 
 
 def folder(directory: str, part: str) -> str:
-    """Where a part of a history lies: the readings in the directory itself, all others beside it."""
+    """Return the folder of a history's part: the directory itself for readings, a folder beside it for the others."""
     return directory.rstrip("/") + ("" if part == READINGS else f"-{part}")
 
 
 def checkpoint(directory: str, part: str) -> str:
-    """Where the checkpoint of its query lies; readers leave out names that begin so."""
+    """Return the folder of the part's checkpoint; readers of Parquet ignore names that begin with an underscore."""
     return f"{folder(directory, part)}/_checkpoint"
 
 
 def _day(time: str) -> str:
-    # In UTC, whatever the time zone of the session is.
+    # The day is in UTC, whatever the session's time zone is.
     return f"date_from_unix_date(CAST(floor(unix_micros({time}) / 86400000000D) AS INT)) AS day"
 
 
@@ -139,18 +139,18 @@ def _interval(time: timedelta) -> str:
     return f"{int(time.total_seconds() * 1000)} milliseconds"
 
 
-#: The parts of a history by their names, each with the function that makes its rows of the parsed usage records, or of
-#: the parsed snapshots.
+#: The parts of a history by name, each with the function that makes its rows from the parsed usage records or from the
+#: parsed snapshots.
 READINGS: Final = "history"
 USAGE: Final = "usage"
 PARTS: Final = {READINGS: readings, "budgets": held, USAGE: uses}
 
 
 def append(records: DataFrame, part: str, directory: str, every: timedelta = EVERY) -> StreamingQuery:
-    """Start to append a part to Parquet, each row exactly once, in a folder for each day (``day=2026-11-21``).
+    """Start a query that appends a part to Parquet, each row exactly once, in a folder per day (``day=2026-11-21``).
 
-    ``records`` is a stream of what the part is made of, ``directory`` that of the history, any path that Hadoop knows.
-    ``every`` is how often a batch is written, one file for each day of which it has rows.
+    ``records`` is a stream of the parsed records, and ``directory`` is the history's, any path that Hadoop knows.
+    ``every`` is the time between two batches; a batch writes one file for each day that it has rows of.
     """
     path = folder(directory, part)
     writer = PARTS[part](records).writeStream.queryName(f"quotahost-{part}")
@@ -160,17 +160,17 @@ def append(records: DataFrame, part: str, directory: str, every: timedelta = EVE
 
 
 def _write(path: str, batch: DataFrame, number: int) -> None:
-    """Write a batch; one that is done again after a crash keeps the files that it has, which it knows by their names.
+    """Write a batch. If Spark repeats a batch after a crash, the files that it has already written stay.
 
-    The topic may have been compacted since, and the batch has fewer rows then. Spark's own sink would keep a list of
-    all files by their whole paths (docs/internals.md).
+    Kafka may have compacted the topic since, so the repeated batch may have fewer rows. Spark's own sink would keep a
+    list of all files with absolute paths (docs/internals.md).
     """
     system, staged = file_system(batch.sparkSession, f"{path}/_batch")
     with _WRITING:
         batch.coalesce(1).write.partitionBy("day").mode("overwrite").parquet(staged.toString())
-    # Another checkpoint counts batches from 0 again.
+    # With a new checkpoint Spark counts batches from 0 again, so the file's name has the query's id, too.
     query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-    # Not by a pattern: the directory's own name may have one's characters.
+    # A glob pattern would fail if the directory's own name has a pattern's characters.
     days = (entry.getPath() for entry in system.listStatus(staged) if entry.isDirectory())
     for file in (entry.getPath() for day in days for entry in system.listStatus(day)):
         day = staged.getParent().suffix(f"/{file.getParent().getName()}")

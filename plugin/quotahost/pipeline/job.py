@@ -1,8 +1,8 @@
-"""The pipeline's parts and how they are joined: topics, queries, and what runs beside these until a signal ends all.
+"""The job connects the pipeline's parts: it creates topics, and runs the queries and some threads until a signal.
 
-:mod:`quotahost.pipeline.main` makes one ``Job`` and runs it. :mod:`quotahost.pipeline.queries` describes the data's
-way, :mod:`quotahost.pipeline.supervisor` keeps the queries running, and :mod:`quotahost.pipeline.publisher` and
-:mod:`quotahost.pipeline.shares` publish what two of them compute.
+:mod:`quotahost.pipeline.main` makes one ``Job`` and runs it. :mod:`quotahost.pipeline.queries` describes the queries,
+:mod:`quotahost.pipeline.supervisor` keeps them running, and :mod:`quotahost.pipeline.publisher` and
+:mod:`quotahost.pipeline.shares` publish the results of two queries.
 """
 
 import threading
@@ -30,9 +30,9 @@ from quotahost.records.cluster_volumes import encode
 from quotahost.records.topics import CLUSTER_VOLUMES, SHARES, TICKS
 
 _LOOK: Final = 1.0  # seconds
-_SILENCE: Final = 30.0  # seconds: another pipeline that is merely slow must not lose the leadership
+_SILENCE: Final = 30.0  # seconds; another pipeline that is only slow must not lose the leadership
 _ASK_EVERY: Final = 5.0  # seconds
-_FOLLOW_EVERY: Final = 0.25  # seconds between two polls, each of which waits
+_FOLLOW_EVERY: Final = 0.25  # seconds between two polls; each poll waits, too
 _CLOSE_WITHIN: Final = 5.0  # seconds
 
 
@@ -49,20 +49,20 @@ class Job:
         self._kafka = JvmKafka(spark, options.client())
         own, brokers = self._kafka.cluster()
         clusters = options.clusters(own)
-        # Only the cluster with the topics lists its brokers. Where the snapshots are mirrored from another cluster,
-        # nobody can say which of its brokers are missing.
+        # Only the cluster with the topics lists its brokers. If the snapshots are mirrored from another cluster, the
+        # pipeline can't know which brokers of that cluster are missing.
         self._asks_for_brokers = own in clusters.values()
         cluster = own if self._asks_for_brokers else next(iter(clusters.values()))
         ensure_topics(self._kafka, options)
-        # The ticks' thread and the batches share the producer, which Kafka lets several threads use.
+        # The ticks' thread and the batches share the producer, because Kafka's producer is thread-safe.
         producer = self._producer = self._kafka.producer()
         send_tick = partial(producer.send, options.named(TICKS), b"tick", b"")
         clock = self._clock = KafkaClock()
-        # Before the first batch: by a clock that is wrong, it would make all brokers stale.
+        # The clock is corrected before the first batch: with a wrong clock, that batch would make all brokers stale.
         for _ in range(WITNESSES):
             clock.correct(send_tick())
         self._consumer = self._kafka.consumer(volumes)
-        # A leader publishes with every tick, also while no snapshot comes.
+        # A leader publishes with every tick, even while no snapshot arrives.
         leadership = self._leadership = Leadership(
             self._consumer, max(3 * tick, _SILENCE), set(clusters.values()), clock.now,
             lambda reason: progress.refused_runs.labels(reason).inc(),
@@ -82,7 +82,7 @@ class Job:
         supervisor.add(DEAD_LETTERS, queries.dead_letters)
         supervisor.add("shares", lambda: queries.shares(shares))
         if history := options.history:
-            # Begun anew, it would write what the topics still have once more, which a bill counts twice.
+            # With a new checkpoint, a part would write the topics' records again, and a bill would count them twice.
             for part in PARTS:
                 supervisor.add(part, partial(queries.record, part, history), checkpoint(history, part))
         for topic, name in clusters.items():
@@ -93,39 +93,39 @@ class Job:
         """Keep the queries running until ``stop`` is set, then close everything."""
         ticks = Periodic("ticks", self._publisher.tick_if_due, self._publisher.remaining)
         following = Periodic("leadership", self._leadership.follow, lambda: _FOLLOW_EVERY)
-        # On a thread of its own, since an answer may take 20 s, and a stop must not wait for it.
+        # This has its own thread, because an answer may take 20 s, and a stop must not wait for an answer.
         asking = Periodic("cluster", lambda: self._ask(stop), lambda: _ASK_EVERY)
         try:
             while not stop.is_set():
-                # Queries are given both: the large records of a new broker are a stranger's for those that run.
-                # And where the clock was put back, Spark's triggers wait for as long.
+                # If either value changes, the queries restart: running queries cut the large records of a new broker,
+                # and if the clock was set back, Spark's triggers wait for that time.
                 self._supervisor.look((self._clock.ahead, self._queries.listed))
                 stop.wait(_LOOK)
         finally:
             asking.close()
-            # The ticks and the query of the volumes send by the producer, so it is closed last.
+            # The ticks and the query of the volumes use the producer, so it is closed last.
             ticks.close(_CLOSE_WITHIN)
             self._supervisor.close()
-            # A thread that hangs is left behind with its consumer, which no other thread may use.
+            # If the thread hangs, its consumer stays open, because no other thread may use it.
             if following.close(_CLOSE_WITHIN):
                 self._consumer.close()
             self._kafka.close()
             self._producer.close()
 
     def _registered(self, brokers: Collection[str]) -> None:
-        """Hand on the ids of the brokers that the cluster lists now."""
+        """Pass on the ids of the brokers that the cluster lists now."""
         if self._asks_for_brokers:
             self._publisher.registered(brokers)
         self._queries.registered(brokers)
 
     def _ask(self, stop: threading.Event) -> None:
-        """Ask the cluster for its brokers, and make a topic anew that somebody has deleted."""
+        """Ask the cluster for its brokers, and create a topic again if an operator has deleted it."""
         try:
             self._registered(self._kafka.cluster()[1])
             ensure_topics(self._kafka, self._options, stop.wait)
             self._supervisor.kafka_answers()
             self._fault.healed()
-        except Exception as problem:  # of Java's clients, of any kind, or a topic of no use; the next one may succeed
+        except Exception as problem:  # Java's client failed, or a topic is unusable; the next attempt may succeed
             if stop.is_set():
                 return
             text = "the cluster can't be asked for its brokers and topics; the brokers known so far stay: %s"

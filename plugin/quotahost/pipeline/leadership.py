@@ -1,11 +1,11 @@
-"""Which of several pipelines leads: the one that was launched last publishes, the others stand by, and all log it.
+"""The leadership decides which of several pipelines publishes: the pipeline launched last. The others stand by.
 
-Two pipelines for one cluster are a mistake, or a replacement under way. Each gives its records a run, and readers
-keep the record of the highest run. This module follows the topic of the cluster records for runs of other pipelines.
-The publishers ask for their ``role`` with each batch.
+Two pipelines run for one cluster by mistake, or while one replaces the other; both log it. Each pipeline writes its run
+into its records, and readers keep the record of the highest run. This module reads the topic of the cluster records to
+find the runs of other pipelines. The publishers ask for their ``role`` with each batch.
 
-Whoever may write to the topic can claim a run. One that no pipeline can have is refused and counted: otherwise a single
-record of the largest number would make this pipeline stand by, and there would be no higher run to go on with.
+Any client that may write to the topic can claim a run. A run that no pipeline can have is refused and counted:
+otherwise one record with the largest number would make this pipeline stand by, and it could take no higher run.
 """
 
 import threading
@@ -21,36 +21,35 @@ from quotahost.records.cluster_volumes import decode
 from quotahost.records.codec import Refused
 from quotahost.records.fields import MAX_AHEAD_MS
 
-_WAIT: Final = 2.0  # seconds that a poll waits; it returns with the first record
+_WAIT: Final = 2.0  # seconds that a poll waits; the poll returns with the first record
 
 
 class Leadership:
-    """Gives this pipeline its ``run``, the time of its launch in ms since the epoch, and tells who leads."""
+    """Gives this pipeline its ``run``, its launch time in ms since the epoch, and says whether it leads."""
 
     def __init__(
         self, consumer: JvmConsumer, silence: float, clusters: Collection[str], now_ms: Callable[[], int],
         refused: Callable[[str], None],
     ) -> None:  # fmt: skip
-        """Read the topic to its end, and take a run: Kafka's time now, if that is the highest.
+        """Read the topic to its end, and take a run: Kafka's time now, or more if the topic has a later run.
 
-        While records of a higher run come, this pipeline stands by; once none has come for ``silence`` seconds, it goes
-        on with a new, higher run. It publishes for ``clusters``. ``now_ms`` is Kafka's time in ms since the epoch;
-        ``refused`` takes the reason of each record that is refused.
+        While records of a higher run arrive, this pipeline stands by. After ``silence`` seconds without such a record,
+        it takes a new, higher run and leads. It publishes for ``clusters``. ``now_ms`` returns Kafka's time in ms since
+        the epoch; ``refused`` takes the reason of each record that is refused.
         """
         self._consumer, self._silence, self._clusters = consumer, silence, clusters
         self._now_ms, self._refused = now_ms, refused
         self._lock = threading.Lock()
         self._other_arrived_at = 0.0
-        # Whoever may write to the topic can claim as many runs as they like, so neither logs run by run.
+        # A client that may write to the topic can claim any number of runs, so there is no log line for each run.
         self._later, self._earlier, self._fault = LoggedOnce(log), LoggedOnce(log), LoggedOnce(log)
         highest = max((self._run_of(key, value) for key, value in consumer.to_the_end()), default=0)
-        # Readers pass over records of a lower run, such as this pipeline's would have after a clock was put back.
+        # Readers ignore records of a lower run. After a clock was set back, Kafka's time would be such a lower run.
         self._highest = self.run = max(now_ms(), highest + 1)
 
     def role(self) -> tuple[bool, int]:
-        """Whether a pipeline that was launched later publishes, and this one's run: a new one if that has ceased to."""
-        with self._lock:
-            # The threads of two queries ask, and the follower's changes it: hence the lock.
+        """Return whether another pipeline leads, and this one's run, which is new if the other pipeline has stopped."""
+        with self._lock:  # the threads of two queries call this method, and the follower's thread changes the state
             if self._highest > self.run and time.monotonic() - self._other_arrived_at > self._silence:
                 self.run = self._highest = max(self._now_ms(), self._highest + 1)
                 log.warning("the other pipeline's records come no more; this one goes on as run %d", self.run)
@@ -58,16 +57,16 @@ class Leadership:
             return self._highest > self.run, self.run
 
     def follow(self) -> None:
-        """Read what has come to the topic. One thread calls: two must not use one consumer."""
+        """Read the topic's new records. Only one thread may call this method: threads can't share a consumer."""
         try:
             for key, value in self._consumer.poll(_WAIT):
                 self._note(self._run_of(key, value))
             self._fault.healed()
-        except Exception as problem:  # of Java's clients, of any kind; the next poll may succeed
+        except Exception as problem:  # Java's client raises errors of many kinds; the next poll may succeed
             self._fault.report("other pipelines can't be watched for: %s", short(problem))
 
     def _note(self, run: int) -> None:
-        # 0 is no cluster record's.
+        # The run 0 means that the record doesn't count.
         if run in (0, self.run):
             return
         with self._lock:
@@ -80,7 +79,7 @@ class Leadership:
         fault.report(text, run, self.run, who)
 
     def _run_of(self, key: bytes, value: bytes | None) -> int:
-        """The run of a cluster record; 0 of any other record, and of one that no pipeline can have written."""
+        """Return the run of a cluster record; 0 for any other record, and for one that no pipeline can have written."""
         if value is None:
             return 0
         try:

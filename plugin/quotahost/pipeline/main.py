@@ -1,12 +1,12 @@
-"""The pipeline as a program: its start, the lock by which a second one waits, unfit directories, ``--print-submit``.
+"""The pipeline's program locks and checks its directories, starts Spark, and runs the job until a signal.
 
-1. It reads the options, and starts the metrics.
-2. It waits until no other pipeline uses its directories (:func:`lock`): two queries with one checkpoint would end each
-   other for ever.
-3. It starts Spark, and refuses directories that executors couldn't reach (:func:`refusal`).
-4. It leaves the rest to :class:`quotahost.pipeline.job.Job` until a signal ends it.
+1. :func:`run` takes the options that the command has read, and starts the metrics.
+2. The program waits until no other pipeline uses its directories (:func:`lock`): two queries with the same checkpoint
+   would make each other fail forever.
+3. The program starts Spark, and refuses directories that executors can't reach (:func:`refusal`).
+4. The program runs :class:`quotahost.pipeline.job.Job` until SIGTERM or SIGINT.
 
-:func:`submit_line` makes the line by which an operator runs it on a cluster (``quotahost pipeline --print-submit``).
+:func:`submit_line` makes the command that runs the pipeline on a cluster (``quotahost pipeline --print-submit``).
 """
 
 import fcntl
@@ -46,22 +46,22 @@ from quotahost.pipeline.session import (
     session,
 )
 
-_LOOK: Final = 1.0  # seconds between two looks for a directory that another pipeline uses
-# Readers of Parquet and Spark's checkpoints leave out names that begin so.
+_LOOK: Final = 1.0  # seconds between two attempts to lock directories that another pipeline uses
+# Readers of Parquet and of Spark's checkpoints ignore names that begin with an underscore.
 _LOCK: Final = "_quotahost.lock"
 
 
 def run(chosen: Options) -> None:
-    """Run until SIGTERM or SIGINT.
+    """Run the pipeline until SIGTERM or SIGINT.
 
-    Raises QuotahostError, in words for an operator, if it can't begin: a port is taken, jars are missing, a directory
-    can't be written to or executors can't reach it, a topic can't be used, or the cluster doesn't answer; and if Spark
-    ends by itself.
+    Raises QuotahostError, with a message for an operator, if the pipeline can't start (a port is taken, jars are
+    missing, a directory can't be written to or executors can't reach it, a topic can't be used, or the cluster doesn't
+    answer) or if Spark ends by itself.
     """
     stop = threading.Event()
     _heed_signals(stop)
     progress = Progress()
-    # Spark needs seconds to start, so a port that is taken ends the program before.
+    # Spark takes seconds to start, so the program finds out first whether the port is taken.
     if chosen.metrics_port is not None:
         place = f"--metrics-port {chosen.metrics_port} on --metrics-address {chosen.metrics_address}"
         with _in_words(f"{place} can't be used", "name a free one of this machine"):
@@ -74,8 +74,8 @@ def run(chosen: Options) -> None:
         return
     try:
         with locks, session("quotahost", chosen.master, checkpoint_files(chosen.checkpoint)) as spark:
-            _heed_signals(stop)  # a SparkContext takes SIGINT for itself when it is made
-            # Under spark-submit the master need not be the option's.
+            _heed_signals(stop)  # a new SparkContext replaces the handler of SIGINT
+            # Under spark-submit the master may differ from the option's.
             master, default = str(spark.sparkContext.master), str(hadoop(spark).get("fs.defaultFS"))
             for name, directory in directories.items():
                 if problem := refusal(name, directory, master, default):
@@ -87,10 +87,10 @@ def run(chosen: Options) -> None:
                 job = Job(spark, chosen, progress)
             job.run(stop)
     except QuotahostError:
-        if not stop.is_set():  # what a stop interrupts is no fault
+        if not stop.is_set():  # errors during a stop are expected
             raise
     except (OSError, Py4JError) as error:
-        # A signal to a whole group, as systemd sends it, has ended Spark's JVM before it could be asked to end.
+        # systemd signals the whole process group, so Spark's JVM may end before this process stops it.
         if not stop.is_set():
             remedy = "see above, and in the kernel's log, whether memory ran out, and then give more --driver-memory"
             raise QuotahostError(f"Spark has ended: {short(error)}; {remedy}; start the pipeline again") from None
@@ -103,18 +103,18 @@ def _heed_signals(stop: threading.Event) -> None:
 
 @contextmanager
 def _in_words(problem: str, remedy: str) -> Iterator[None]:
-    """Say what is wrong where the system, or a client of Java's, has an error."""
+    """Raise QuotahostError in place of an error of the operating system, of Py4J or of PySpark."""
     try:
         yield
-    except (OSError, Py4JError, PySparkException) as error:  # PySpark has exceptions of its own for some of Java's
+    except (OSError, Py4JError, PySparkException) as error:  # PySpark converts some Java exceptions
         raise QuotahostError(f"{problem}: {short(error)}; {remedy}") from None
 
 
 def refusal(name: str, directory: str, master: str, default: str) -> str:
-    """Why a directory doesn't suit the master, "" if it does; ``default`` is Hadoop's default file system.
+    """Return why a directory doesn't suit the master, or "" if it does; ``default`` is Hadoop's default file system.
 
-    Without a scheme it lies on this machine alone. Where executors run elsewhere, each would write its part to a disk
-    of its own: after one is lost or replaced, the state can't be read.
+    A directory without a scheme lies in the default file system. If that file system is local and executors run on
+    other machines, each executor writes its part to its own disk. If an executor is lost, Spark can't read the state.
     """
     if master.startswith("local") or urlsplit(directory).scheme or urlsplit(default).scheme not in ("", "file"):
         return ""
@@ -126,12 +126,12 @@ def refusal(name: str, directory: str, master: str, default: str) -> str:
 
 
 def lock(directories: Iterable[str]) -> ExitStack | None:
-    """Lock directories for this process until the result is closed or the process ends; None if another uses one.
+    """Lock the directories until the returned stack is closed or this process ends; None if another process uses one.
 
-    HDFS and object stores know no locks, so nothing is locked there. Raises OSError if one can't be written to,
-    OptionsError if one lies in a later one, or is it: this process would wait for itself.
+    HDFS and object stores have no locks, so directories there aren't locked. Raises OSError if a directory can't be
+    written to; OptionsError if a directory lies in a later one, or equals it: this process would wait for itself.
     """
-    # As Hadoop reads a URL: it takes no %20 for a blank, and no # for an end.
+    # Hadoop neither decodes %20 in a URL nor ends the path at #, so the path is used as it is.
     places = [Path(each.removeprefix("file:")).resolve() for each in filter(on_this_machine, directories)]
     for one, other in combinations(places, 2):
         if one.is_relative_to(other):
@@ -148,7 +148,7 @@ def lock(directories: Iterable[str]) -> ExitStack | None:
 
 
 def wait_for(directories: Collection[str], progress: Progress, stop: threading.Event) -> ExitStack | None:
-    """Stand by until no other pipeline uses these directories; their locks, or None after ``stop``."""
+    """Wait until no other pipeline uses these directories; return their locks, or None after ``stop``."""
     in_use = LoggedOnce(log)
     while not stop.is_set():
         if locks := lock(directories):
@@ -166,18 +166,19 @@ def wait_for(directories: Collection[str], progress: Progress, stop: threading.E
 def configure_logging() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(EscapingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    # Py4J logs every exception of a batch with whole Java stacks, and by the root logger each call to a JVM that has
-    # ended, as where systemd stops both; the pipeline logs one line for it.
+    # Py4J logs each exception of a batch with full Java stacks. The root logger logs each call to a JVM that has ended,
+    # for example when systemd stops both processes. The pipeline logs one line instead.
     handler.addFilter(lambda record: not record.name.startswith(("py4j", "root")))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
 def submit_line(options: Options) -> str:
-    """One command in several lines, for a machine where this package is installed.
+    """Return the spark-submit command, in several lines, for a machine where this package is installed.
 
-    It has the options that differ from the defaults, no secret. Raises Unusable if the connector's jars are missing.
+    The command has the options that differ from the defaults, and no secrets. Raises Unusable if the connector's jars
+    are missing.
     """
-    # ``kafka`` holds secrets: other users of the machine can read a process's arguments.
+    # ``kafka`` has secrets, and other users of the machine can read a process's arguments.
     given = options.model_dump(exclude={"kafka", "master"}, exclude_defaults=True)
     parts = [
         ["spark-submit", "--master", options.master],

@@ -1,8 +1,7 @@
-"""The pipeline's log lines (every ten seconds) and Prometheus metrics: by query what Spark reports and how far it is
-behind, by cluster what was published.
+"""``Progress`` logs a line every ten seconds and serves metrics: batches by query, published records by cluster.
 
-:mod:`quotahost.pipeline.supervisor` hands over Spark's progress of each batch, :mod:`quotahost.pipeline.job` each
-record. How far a query has read stands in that progress, as Kafka's offsets.
+:mod:`quotahost.pipeline.supervisor` hands over Spark's progress of each batch, :mod:`quotahost.pipeline.publisher` each
+record. Spark's progress has Kafka's offsets, which show how far a query is behind.
 """
 
 import json
@@ -20,17 +19,17 @@ from quotahost.pipeline import log
 from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.units.show import show_factor, show_seconds
 
-#: The query of the dead letters: its name in the checkpoint, in the label ``query``, and of the count that it observes.
+#: The name of the dead letters' query: in the checkpoint, in the label ``query``, and of the count that Spark observes.
 DEAD_LETTERS: Final = "refused"
-_LARGE: Final = 10_000  # records that are not read yet; from so many on the log has a line
-_EVERY: Final = 10.0  # seconds between two lines of a cluster while the number of its brokers stays
+_LARGE: Final = 10_000  # unread records of a query; if there are more, the log has a line
+_EVERY: Final = 10.0  # seconds between two log lines of a cluster while its number of brokers doesn't change
 
 
 class Progress:
-    """Counts batches and rows by query, and shows what was published by cluster."""
+    """Counts the batches and rows of each query, and shows the latest record of each cluster."""
 
     def __init__(self) -> None:
-        """Nobody can read the metrics before :meth:`serve`."""
+        """Make the metrics; Prometheus can read them after :meth:`serve`."""
         self.registry = CollectorRegistry()
         counter = partial(Counter, namespace="quotahost_pipeline", registry=self.registry)
         gauge = partial(Gauge, namespace="quotahost_pipeline", registry=self.registry)
@@ -63,7 +62,7 @@ class Progress:
         start_http_server(port, addr=address, registry=self.registry)
 
     def made(self, record: ClusterRecord, standing_by: bool) -> None:
-        """This record was made; while ``standing_by``, it is not published."""
+        """Take a record that was made; while ``standing_by``, the record is not published."""
         cluster, before = record.cluster, self._newest.get(record.cluster)
         self.standing_by.set(standing_by)
         self._newest[cluster] = record
@@ -74,12 +73,12 @@ class Progress:
         self._capacity.labels(cluster).set(record.capacity)
         self._consumed.labels(cluster).set(record.consumed)
         self._factor.labels(cluster).set(1.0 if record.smallest_factor is None else record.smallest_factor)
-        # At once when the number of brokers changes, else now and then.
+        # A change of the number of brokers is logged immediately.
         if self._lines[cluster].passes() or before is None or _counts(before) != _counts(record):
             self._log(record)
 
     def batch(self, query: str, progress: Mapping[str, Any]) -> None:
-        """Take the progress of a batch, each once and in their order."""
+        """Take the progress of a batch; the caller passes each batch once, in order."""
         left = sum(map(behind, progress["sources"]))
         self._batches.labels(query).inc()
         self._rows.labels(query).inc(progress["numInputRows"])
@@ -116,7 +115,7 @@ def _counts(record: ClusterRecord) -> tuple[int, int, int, int]:
 
 
 def _age(record: ClusterRecord) -> float:
-    """Seconds from the newest snapshot to the record's computation; 0 without any."""
+    """Return the seconds from the latest snapshot to the record's computation; 0 if there is no snapshot."""
     newest = record.newest_snapshot_at or record.computed_at
     return (record.computed_at - newest).total_seconds()
 
@@ -125,9 +124,9 @@ def _age(record: ClusterRecord) -> float:
 
 
 def offsets(reported: Any) -> dict[tuple[str, str], int]:
-    """Offsets by topic and partition, from Spark's JSON as text or decoded.
+    """Return the offsets by topic and partition, from Spark's JSON as text or decoded.
 
-    Empty for null, as in a batch that is done again after a restart, and for a source that isn't Kafka.
+    The result is empty for null, as in a batch that Spark repeats after a restart, and for a source that isn't Kafka.
     """
     topics = json.loads(reported) if isinstance(reported, str) else reported
     kafka = {topic: parts for topic, parts in (topics or {}).items() if isinstance(parts, dict)}
@@ -135,16 +134,16 @@ def offsets(reported: Any) -> dict[tuple[str, str], int]:
 
 
 def behind(source: Mapping[str, Any]) -> int:
-    """How many records of a source, as in a query's progress, are not read yet."""
+    """Return how many records of a source in a query's progress are not read yet."""
     end, latest = offsets(source.get("endOffset")), offsets(source.get("latestOffset"))
     return sum(max(0, offset - end.get(at, 0)) for at, offset in latest.items())
 
 
 def read_all(progress: Mapping[str, Any]) -> bool:
-    """Whether a query has read all records that there were; no, if a batch that is done again doesn't know."""
+    """Return whether a query has read all records that existed; False if a repeated batch doesn't have the offsets."""
     return all(offsets(source.get("latestOffset")) and not behind(source) for source in progress["sources"])
 
 
 def idle(progress: Mapping[str, Any]) -> bool:
-    """Whether a query's progress is that of no batch, but of a look that found nothing to read."""
+    """Return whether a query's progress is not of a batch, but of a check that found nothing to read."""
     return "addBatch" not in progress["durationMs"]

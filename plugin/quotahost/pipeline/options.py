@@ -1,8 +1,8 @@
-"""The options of the pipeline, declared once: the command line, spark-submit's arguments and the environment read them.
+"""``Options`` declares the pipeline's options once, for the command line, for spark-submit and for the environment.
 
 An option comes from the command line or from ``QUOTAHOST_PIPELINE_*`` in the environment; secrets come from a file or
-from the environment only. ``quotahost pipeline`` makes its own options from this model, so this module imports nothing
-of Spark: the command's help must work without the extra ``spark``. Next: :mod:`quotahost.pipeline.main`.
+from the environment only. The command ``quotahost pipeline`` makes its own options from this model, and its help must
+work without the extra ``spark``, so this module doesn't import Spark. Read :mod:`quotahost.pipeline.main` next.
 """
 
 import os
@@ -22,8 +22,8 @@ from quotahost.settings.sections import revealed
 from quotahost.settings.types import TopicPrefix
 from quotahost.units import Duration
 
-#: The brokers' fence knows the pipeline by this client-id where clients don't authenticate; elsewhere the pipeline's
-#: principal must be exempt from the fence.
+#: If clients don't authenticate, the brokers' fence recognizes the pipeline by this client-id. If clients authenticate,
+#: the pipeline's principal must be exempt from the fence.
 CLIENT_ID: Final = "quotahost-pipeline"
 _ENV: Final = "QUOTAHOST_PIPELINE_"
 _TOPIC_OF: Final = re.compile(r"[A-Za-z0-9._-]{1,249}(=[A-Za-z0-9._-]{1,249})?")
@@ -38,23 +38,23 @@ class OptionsError(Unusable, ValueError):
 
 
 def _clusters(value: str) -> dict[str, str]:
-    """Topics and the cluster of each, "" for the bootstrap's, from ``topic`` or ``topic=cluster`` with commas.
+    """Return topics with their clusters ("" for the bootstrap's) from ``topic`` or ``topic=cluster`` with commas.
 
-    Raises ValueError if one isn't of that form, or two are of one cluster.
+    Raises ValueError if an item hasn't that form, or if two topics have the same cluster.
     """
     given = [topic for each in value.split(",") if (topic := each.strip())]
     for topic in given:
         if not _TOPIC_OF.fullmatch(topic):
             raise ValueError(f"{topic!r} is neither TOPIC nor TOPIC=CLUSTER, where CLUSTER is a cluster's id")
     found = {name: cluster for name, _, cluster in (topic.partition("=") for topic in given)}
-    # Whoever may write to a topic may speak for one cluster, so that each cluster has a topic of its own.
+    # A client that may write to a topic may speak for the topic's cluster, so each cluster has a topic of its own.
     if not 0 < len(given) == len(found) == len(set(found.values())):
         raise ValueError(_ONE_EACH)
     return found
 
 
 class Options(BaseModel):
-    """A field ``x_y`` is the option ``--x-y``, but for ``kafka``, and the variable ``QUOTAHOST_PIPELINE_X_Y``."""
+    """A field ``x_y`` is the option ``--x-y``, except ``kafka``, and the variable ``QUOTAHOST_PIPELINE_X_Y``."""
 
     # pydantic would repeat a wrong value in its message, and some values are secrets.
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
@@ -99,22 +99,22 @@ class Options(BaseModel):
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        # Between two batches all brokers would become stale.
+        # Otherwise all brokers would become stale between two batches.
         if self.validity <= (longer := max(self.tick, self.interval)):
             raise ValueError(f"validity ({self.validity}) must be longer than tick and interval ({longer})")
-        # A broker would be forgotten while it reports.
+        # Otherwise the pipeline would forget a broker while the broker reports.
         if self.expiry < self.validity:
             raise ValueError(f"expiry ({self.expiry}) must not be shorter than validity ({self.validity})")
         return self
 
     def named(self, topic: Topic) -> str:
-        """The name of a topic with this prefix; for the snapshots see :meth:`clusters`."""
+        """Return the name of a topic with this prefix; for the snapshots see :meth:`clusters`."""
         return topic.named(self.topics_prefix)
 
     def clusters(self, own: str) -> dict[str, str]:
-        """The topics of snapshots, and the cluster of each; ``own`` is the id of the bootstrap's.
+        """Return the topics of snapshots with their clusters; ``own`` is the id of the bootstrap's cluster.
 
-        Raises OptionsError if it is that of another topic, too.
+        Raises OptionsError if two topics have the same cluster.
         """
         topics = self.snapshots_topic or {self.named(SNAPSHOTS): ""}
         found = {topic: cluster or own for topic, cluster in topics.items()}
@@ -123,9 +123,9 @@ class Options(BaseModel):
         return found
 
     def client(self) -> dict[str, str]:
-        """Kafka's configuration, in its Java client's names, secrets among it; the environment wins over the file.
+        """Return Kafka's configuration in the Java client's names, with secrets; the environment wins over the file.
 
-        Raises OSError if the file of ``kafka_config`` can't be read; ValueError if it is no properties file.
+        Raises OSError if the file of ``kafka_config`` can't be read; ValueError if the file is no properties file.
         """
         config = {"client.id": CLIENT_ID}
         if self.kafka_config is not None:
@@ -135,7 +135,7 @@ class Options(BaseModel):
 
 
 def options(**given: Any) -> Options:
-    """The options given, where None means not given, and those of the environment.
+    """Return the options from ``given``, where None means not given, and from the environment.
 
     Raises OptionsError if an option is missing, wrong or unknown, or the file can't be read.
     """
@@ -143,25 +143,25 @@ def options(**given: Any) -> Options:
     environment = {name: os.environ[variable] for name, variable in variables.items() if variable in os.environ}
     try:
         made = Options(**environment | {name: value for name, value in given.items() if value is not None})
-        # A file that can't be read is an error now, not after Spark's start.
+        # The file is read now, so that an unreadable file is an error before Spark starts.
         made.client()
     except ValidationError as error:
-        # Without the cause: pydantic's error contains the values, which a traceback would show.
+        # The cause is left out, because pydantic's error contains the values, and a traceback would show them.
         raise OptionsError("; ".join(map(_problem, error.errors()))) from None
     except (OSError, ValueError) as error:
-        # Without the text of javaproperties, which may repeat the beginning of a secret.
+        # The text of javaproperties is left out, because it may repeat the beginning of a secret.
         problem = error.strerror if isinstance(error, OSError) else "it is no properties file"
         raise OptionsError(f"--kafka-config {made.kafka_config} can't be read: {problem}") from None
     return made
 
 
 def option(name: str) -> str:
-    """The option of a field: ``--fill-window`` of ``fill_window``."""
+    """Return the option of a field: ``--fill-window`` for ``fill_window``."""
     return f"--{name.replace('_', '-')}"
 
 
 def as_text(value: object) -> str:
-    """A value as an operator writes it; :class:`Options` reads it back."""
+    """Return a value as an operator writes it; :class:`Options` reads it back."""
     if isinstance(value, dict):
         return ",".join(f"{topic}={cluster}".removesuffix("=") for topic, cluster in value.items())
     if isinstance(value, timedelta):
@@ -174,6 +174,6 @@ def _problem(details: Any) -> str:
     where = f"{option(name)} (or {_ENV}{name.upper()})" if name else ""
     if details["type"] == "missing":
         return f"{where} is missing; give it"
-    # Not that of all options together, nor secrets.
+    # An error of all options together shows no value, and an error of ``kafka`` shows no secrets.
     value = "" if name in ("", "kafka") else f"={printable(str(details['input']))}"
     return f"{where}{value}: {reason(details)}".removeprefix(": ")

@@ -1,10 +1,10 @@
-"""When each cluster's record is published: with a batch that isn't late; a tick causes one while no snapshot comes.
+"""The publisher writes each cluster's record with each batch that isn't late; ticks cause batches without snapshots.
 
-1. The roll-up of :mod:`quotahost.pipeline.cluster` makes the records. The publisher sends them to the topic from which
-   every broker's factor source ``cluster-volumes`` reads, and counts them in the metrics.
-2. Spark makes no batch without input, and a broker that died together with all others would then never become stale.
-   So when nothing was published for a while, a thread writes a *tick*, a record of a topic of its own, which causes a
-   batch. As that costs a good part of a second of a core, Spark's own source ``rate`` would cost half a core.
+1. The roll-up of :mod:`quotahost.pipeline.cluster` makes the records. The publisher sends them to the topic that every
+   broker's factor source ``cluster-volumes`` reads, and counts them in the metrics.
+2. Spark runs no batch without input, so if all brokers died together, none of them would become stale. If nothing was
+   published for a while, a thread writes a *tick*, a record of a topic of its own, which causes a batch. A batch costs
+   a good part of a second of a core, so Spark's own source ``rate`` would cost half a core.
 """
 
 import logging
@@ -31,8 +31,8 @@ from quotahost.records.fields import MS
 class Publisher:
     """Takes the volumes of all brokers, batch by batch, and publishes one record for each cluster.
 
-    While another pipeline leads, nothing is published. A record that can't be made or written is counted and logged,
-    and the other clusters' records are published: the next batch makes it anew.
+    While another pipeline leads, the publisher writes nothing. If a record can't be made or written, the publisher
+    counts and logs the failure, and publishes the other clusters' records. The next batch makes the record again.
     """
 
     def __init__(
@@ -41,9 +41,9 @@ class Publisher:
     ) -> None:  # fmt: skip
         """Publish nothing yet.
 
-        ``rules`` are those of the start, :meth:`registered` changes the brokers in them. ``send`` writes a record,
-        ``tick`` writes a tick where nothing was published for ``period`` seconds; both may raise. ``caught_up``
-        says whether the batch before this one read all records that there were.
+        ``rules`` are the rules at the start; :meth:`registered` changes their brokers. ``send`` writes a record;
+        ``tick`` writes a tick when nothing was published for ``period`` seconds; both may raise. ``caught_up`` says
+        whether the previous batch read all records that existed.
         """
         self._rules, self._leadership, self._clock, self._progress = rules, leadership, clock, progress
         self._send, self._caught_up = send, caught_up
@@ -53,13 +53,13 @@ class Publisher:
         self._faults: dict[str, LoggedOnce] = defaultdict(lambda: LoggedOnce(log, logging.ERROR))
 
     def registered(self, brokers: Collection[str]) -> None:
-        """Take the ids of the brokers that the cluster lists now. One thread calls."""
+        """Take the ids of the brokers that the cluster lists now. Only one thread may call this method."""
         self._rules = replace(self._rules, registered=tuple(brokers))
 
     def __call__(self, volumes: DataFrame, batch: int) -> None:
-        """Publish a batch of ``cluster.state``; for ``foreachBatch``."""
-        # By a part of a backlog, or of what came while a cold Spark started, living brokers look dead and full disks
-        # empty. This may have been the end of it, so a tick causes the next batch.
+        """Publish the records of a batch of ``cluster.state``; ``foreachBatch`` calls this method."""
+        # While a backlog, or the records from a cold Spark's start, are read in part only, live brokers look dead and
+        # full disks look empty, so nothing is published. If no more records come, a tick causes the next batch.
         if not self._caught_up():
             bring_forward(volumes)
             self._write_tick()
@@ -75,14 +75,14 @@ class Publisher:
             self._write(each, standing_by)
 
     def remaining(self) -> float:
-        """Seconds until the next tick is due."""
+        """Return the seconds until the next tick is due."""
         return max(0.0, self._attempted_at + self._period - time.monotonic())
 
     def tick_if_due(self) -> None:
-        # A record may have been published while this thread slept; then the tick is due later.
+        # If a record was published while this thread slept, the tick is due later.
         if self.remaining() > 0:
             return
-        # Before the attempt: if Kafka doesn't answer, the next attempt is a whole period later, and not at once.
+        # The time is set before the attempt: if Kafka doesn't answer, the next attempt follows a whole period later.
         self._attempted_at = time.monotonic()
         self._write_tick()
 
@@ -90,20 +90,20 @@ class Publisher:
         try:
             self._tick()
             self._no_tick.healed()
-        except Exception as problem:  # of Java's clients, of any kind; the next tick may succeed
+        except Exception as problem:  # Java's client raises errors of many kinds; the next tick may succeed
             self._no_tick.report("no tick can be written: %s", short(problem))
 
     def _records(self, clusters: Mapping[str, Sequence[Kind]], rules: Rules, run: int) -> list[ClusterRecord]:
-        """The records of all clusters of which one can be made."""
-        # Not the batch's number, which begins with 0 again where a query begins anew.
+        """Return the records of all clusters, except those whose record can't be made."""
+        # The batch's number can't serve as the sequence: it restarts at 0 when the query loses its checkpoint.
         self._sequence = sequence = self._sequence + 1
         made = []
         for cluster, kinds in clusters.items():
             try:
                 made.append(record(cluster, kinds, rules, run, sequence))
-            except Exception as problem:  # whatever a row holds, the other clusters' records are made
+            except Exception as problem:  # a bad row of one cluster must not stop the records of the others
                 self._failed(cluster, problem)
-        # The roll-up has no row for a cluster without snapshots, and readers must learn that all brokers are missing.
+        # The roll-up has no row for a cluster without snapshots, but readers must learn that all brokers are missing.
         if rules.cluster not in clusters:
             missing, at = tuple(sorted(rules.registered)), datetime.fromtimestamp(self._clock.now() / 1000, UTC)
             first = missing[:MAX_LISTED]
@@ -111,14 +111,14 @@ class Publisher:
         return made
 
     def _write(self, made: ClusterRecord, standing_by: bool) -> None:
-        # Also of one that is not written then: the next attempt is a whole period later, and not at once.
+        # A record that isn't written counts, too, so the next attempt follows a whole period later.
         self._attempted_at = time.monotonic()
         self._progress.made(made, standing_by)
         if standing_by or self._late(made):
             return
         try:
             written = self._send(made)
-        except Exception as problem:  # no reader would take it, or of Java's clients, of any kind
+        except Exception as problem:  # readers would refuse the record, or Java's client failed
             self._failed(made.cluster, problem)
             return
         self._clock.correct(written)
@@ -131,12 +131,12 @@ class Publisher:
         self._faults[cluster].report(text, cluster, short(problem))
 
     def _late(self, record: ClusterRecord) -> bool:
-        """Whether a batch took too long, or began before a restart: its record shows the past, and the next is due.
+        """Return whether a record is outdated, because its batch took too long or began before a restart; log it.
 
-        Below 0 is the age of one that began before the machine's clock was put back; its brokers would all look stale.
+        Brokers treat a record as fresh for ``validity`` after it arrives. If a record is older than half of that, they
+        could act on a state of up to one and a half ``validity`` ago. If no record comes, their standby source answers.
 
-        Brokers count a record as fresh for ``validity`` after it came. One that is older than half of it would let
-        them act on what was true for up to one and a half; without it their standby source answers.
+        If the batch began before the machine's clock was set back, the age is below 0, and all brokers look stale.
         """
         age, validity = self._clock.now() / 1000 - record.computed_at.timestamp(), self._rules.validity.total_seconds()
         if abs(age) <= validity / 2:

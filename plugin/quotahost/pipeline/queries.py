@@ -1,18 +1,18 @@
-"""The streaming queries: what each reads (dates ahead of Kafka's clock cut), computes and writes, and its checkpoint.
+"""The streaming queries read Kafka's topics, compute volumes, shares, dead letters and history, and keep checkpoints.
 
-1. ``volumes``: snapshots and ticks -> the volumes of all brokers, for :mod:`quotahost.pipeline.publisher`.
-2. ``refused``: refused snapshots and usage records -> dead letters.
-3. ``shares``: usage records -> the newest of each broker, for :mod:`quotahost.pipeline.shares`.
-4. ``history``, ``usage`` and ``budgets``: the same records -> Parquet (:mod:`quotahost.pipeline.history`).
+1. ``volumes`` computes the volumes of all brokers from snapshots and ticks, for :mod:`quotahost.pipeline.publisher`.
+2. ``refused`` copies refused snapshots and refused usage records to the dead letters.
+3. ``shares`` keeps the latest usage record of each broker, for :mod:`quotahost.pipeline.shares`.
+4. ``history``, ``usage`` and ``budgets`` append the same records to Parquet (:mod:`quotahost.pipeline.history`).
 
-Each query has a pool of Spark's scheduler for itself (spark/conf/fairscheduler.xml), so that the volumes come first
-while cores are short.
+Spark's scheduler has a pool for each of the queries 1 to 3 and one for the queries 4 (spark/conf/fairscheduler.xml), so
+that the volumes come first while cores are short. All queries cut timestamps that are ahead of Kafka's clock.
 
-Dead letters are copies of the refused snapshots and usage records, in a topic of their own, with the reason of each: an
-operator reads there what a broker, or a stranger, published wrongly. Their query judges every record a second time,
-apart from the queries that use the good ones: so it writes a dead letter at least once (Spark's checkpoint proceeds
-only after the sink), and neither holds up the other. A record that is read again gives a dead letter with the same
-key. The second reading costs little: 1 % of a core while 1,000 snapshots arrive in a second.
+Dead letters are copies of the refused snapshots and usage records, with the reasons, in a topic of their own. An
+operator finds there the wrong records of a broker or of another client. Their query judges every record a second time,
+apart from the queries that use the good records. So the query writes each dead letter at least once (Spark advances the
+checkpoint only after the sink), and no query delays another. If the query reads a record again, it writes a dead letter
+with the same key. The second reading costs 1 % of a core while 1,000 snapshots arrive in a second.
 """
 
 import math
@@ -34,55 +34,55 @@ from quotahost.pipeline.snapshots import parse
 from quotahost.records.fields import MS
 from quotahost.records.topics import REFUSED, TICKS, USAGE
 
-_FETCH: Final = {  # for a million small records in a hurry
-    # At the end of the log a fetch that waits holds up the fetch of the next batch until it returns empty.
+_FETCH: Final = {  # to read a million small records quickly
+    # At the end of the log a fetch waits for new records, and the next batch's fetch starts only after it returns.
     "kafka.fetch.max.wait.ms": "10",
-    # Spark keeps each task's last poll and its consumer's last fetch for minutes: larger ones fill the heap.
+    # Spark keeps the last poll of each task and the last fetch of its consumer for minutes: larger ones fill the heap.
     "kafka.max.poll.records": "2000",
     "kafka.max.partition.fetch.bytes": "2097152",
-    # Else a broker makes a topic that somebody has deleted anew, without compaction (auto.create.topics.enable).
+    # Otherwise a broker recreates a deleted topic, without compaction (auto.create.topics.enable).
     "kafka.allow.auto.create.topics": "false",
 }
-# Each core has one task of a full batch, of so many records at least: each task hands on the newest snapshots of each
-# broker that it has read, and one core merges them (docs/benchmarks.md).
+# The least number of records in a task. A full batch has one task for each core: each task passes on the latest
+# snapshots of each broker, and one core merges them (docs/benchmarks.md).
 _TASK: Final = 62_500
-# A task that begins while the volumes need no core keeps the core until it ends, so these tasks are short.
+# A running task keeps its core until it ends, even if the volumes need the core, so tasks that can wait are short.
 _TASK_THAT_CAN_WAIT: Final = 20_000
-# The history begins a batch every five minutes only: with what suffices for the others it would fall behind for ever.
+# The history starts a batch only every five minutes: with batches of the others' size it would fall behind forever.
 _TIMES_AS_MANY: Final = 10
-# A batch costs a good part of a second of a core, and so does looking for news often.
+# A batch costs a good part of a second of a core, and frequent checks for new records cost as much.
 _DEAD_LETTERS_EVERY: Final = timedelta(seconds=5)
 SHARES_EVERY: Final = timedelta(milliseconds=500)
-#: Bytes of a refused record's value and of its key that its dead letter keeps.
+#: The bytes that a dead letter keeps of a refused record's value, and of its key.
 MAX_VALUE: Final = 64 * 1024
 MAX_KEY: Final = 1024
 
 
 def place(directory: str, query: str) -> str:
-    """The checkpoint of a query in the directory of the option ``checkpoint``."""
+    """Return the folder of a query's checkpoint in the directory of the option ``checkpoint``."""
     return f"{directory.rstrip('/')}/{query}"
 
 
 class Queries:
-    """Starts the queries, each in a pool of the scheduler and with a checkpoint of its own."""
+    """Starts the queries, each with a checkpoint of its own and in its pool of the scheduler."""
 
     def __init__(self, spark: SparkSession, options: Options, own: str, clock: KafkaClock) -> None:
-        """Start nothing yet; ``own`` is the id of the cluster that lists its brokers."""
+        """Start nothing yet; ``own`` is the id of the bootstrap's cluster, which lists its brokers."""
         self._spark, self._options, self._own, self._clock = spark, options, own, clock
         self._client, self._clusters = options.client(), options.clusters(own)
         self._usage = options.named(USAGE)
-        #: The ids of the brokers that the own cluster has ever listed, also of those that are down. One that it never
-        #: listed is an invention, for queries that start from now on.
+        #: The ids of all brokers that the own cluster has listed since the start, including those that are down now.
+        #: Queries that start later treat any other broker id as an invention of another client.
         self.listed = frozenset[str]()
 
     def volumes(self, publish: Batch) -> StreamingQuery:
-        """``publish`` takes the volumes of all brokers with each batch.
+        """Start the query ``volumes``; ``publish`` takes the volumes of all brokers with each batch.
 
-        Of a fenced broker the last snapshot counts whatever its age.
+        The query drops no snapshot for its age: the last snapshot of a fenced broker always counts.
         """
         ticks = self._options.named(TICKS)
         raw = self._read((*self._clusters, ticks), self._task())
-        # A tick only causes a batch; none of its fields is read.
+        # A tick only causes a batch, so its row is dropped.
         good = parse(raw, self._clusters, self._options.validity).where(f"error IS NULL AND topic <> '{ticks}'")
         for topic, cluster in self._clusters.items():
             if cluster == self._own:
@@ -94,18 +94,18 @@ class Queries:
         self.listed |= frozenset(brokers)
 
     def shares(self, publish: Batch) -> StreamingQuery:
-        """``publish`` takes the newest usage of all brokers with each batch."""
-        # Not of brokers long gone. By the clock's correction as it is when the query starts; with another one the job
-        # starts it again.
+        """Start the query ``shares``; ``publish`` takes the latest usage of all brokers with each batch."""
+        # Usage of brokers that are long gone is dropped, by the clock's correction at the query's start. If the
+        # correction changes, the job restarts the query.
         expiry = self._options.expiry // MS - self._clock.ahead
         recent = f"unix_millis(ts) >= unix_millis({BATCH_TIME}) - {expiry}"
         good = self._usage_records(self._task()).where("error IS NULL").where(recent)
-        # Shares are only for brokers that the cluster has listed.
+        # Only brokers that the cluster has listed get shares, so large records of other brokers are dropped.
         good = good.where(~large_of_stranger(self._usage, "brokerId", self.listed))
         newest = self._spark.sql(sql("usage"), good=good)
 
         def of_topic(frame: DataFrame, number: int) -> None:
-            # Here, as the state may have rows of a topic that isn't read any more.
+            # The state may have rows of a topic that is no longer read, so the topic is checked here.
             publish(frame.where(F.col("topic") == self._usage), number)
 
         return self._start_complete("shares", newest, of_topic, SHARES_EVERY)
@@ -113,13 +113,13 @@ class Queries:
     def dead_letters(self) -> StreamingQuery:
         text = sql("refused", value_bytes=MAX_VALUE, key_bytes=MAX_KEY)
         letters = self._spark.sql(text, parsed=self._snapshots(), usage=self._usage_records(_TASK_THAT_CAN_WAIT))
-        # Spark reports this count with the batch's progress, for the metric: no second pass counts them.
+        # Spark reports this count with the batch's progress, so the metric needs no second pass.
         counted = letters.observe(DEAD_LETTERS, F.count("key").alias(DEAD_LETTERS))
         writer = kafka_sink(counted.writeStream, self._options.named(REFUSED), self._client)
         return self._start(DEAD_LETTERS, writer, _DEAD_LETTERS_EVERY)
 
     def record(self, part: str, directory: str) -> StreamingQuery:
-        """Append a part of the history, in ``directory`` or beside it."""
+        """Start the query that appends a part of the history, in ``directory`` or beside it."""
         self._pool("history")
         if part == history.USAGE:
             records = self._usage_records(_TASK_THAT_CAN_WAIT, _TIMES_AS_MANY)
@@ -135,20 +135,19 @@ class Queries:
         return shares.parse(raw, self._own, self._options.validity)
 
     def _task(self) -> int:
-        """Records of one task of a query that goes first."""
+        """Return the number of records in a task of the queries with priority."""
         return max(_TASK, math.ceil(self._options.batch / self._spark.sparkContext.defaultParallelism))
 
     def _read(self, topics: Collection[str], task: int, times: int = 1) -> DataFrame:
-        """A stream of the topics: ``task`` records in a task, ``times`` as many as the option ``batch`` in a batch."""
+        """Return a stream of the topics: ``task`` records in a task, ``times`` the option ``batch`` in a batch."""
         source = self._spark.readStream.format("kafka").options(**spark_options(self._client)).options(**_FETCH)
-        # From the earliest record, so that a lost checkpoint is rebuilt from the compacted topics.
+        # If there is no checkpoint, a query starts at the earliest record and rebuilds its state from compacted topics.
         source = source.option("subscribe", ",".join(topics)).option("startingOffsets", "earliest")
-        # A compacted topic keeps the newest record of each broker, so a record that is gone before it was read is no
-        # loss.
+        # A compacted topic keeps the latest record of each broker, so lost older records do no harm.
         source = source.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", times * self._options.batch)
         raw = source.option("maxRecordsPerPartition", task).load()
-        # What a leader whose clock was ahead has dated would hide all that comes before that time. Not by least(): it
-        # is never null here, and Spark would refuse the states of earlier versions.
+        # A timestamp from a leader whose clock was ahead would hide all later records up to that time, so it is cut.
+        # least() would make the column not nullable, and Spark would refuse the states of earlier versions.
         latest = f"timestamp_millis(unix_millis({BATCH_TIME}) + {self._clock.ahead + TOLERANCE_MS})"
         dated = f"if(timestamp > {latest}, {latest}, timestamp) AS timestamp"
         return raw.selectExpr("key", "value", "topic", "partition", "offset", dated)
@@ -156,17 +155,17 @@ class Queries:
     def _start_complete(
         self, name: str, rows: DataFrame, publish: Batch, least: timedelta = timedelta()
     ) -> StreamingQuery:
-        # All rows with each batch, not only those that changed: a broker that falls silent changes no row.
+        # Each batch outputs all rows, not only changed rows, because a broker that falls silent changes no row.
         return self._start(name, rows.writeStream.outputMode("complete").foreachBatch(in_a_line(publish)), least)
 
     def _start(self, name: str, writer: Any, least: timedelta) -> StreamingQuery:
         self._pool(name)
-        # Spark's default trigger begins a batch with each record that comes; a batch costs the same whatever is in it.
+        # Spark's default trigger starts a batch as soon as a record arrives; a batch costs the same whatever its size.
         every = f"{round(max(least, self._options.interval) / MS)} milliseconds"
         writer = writer.queryName(name).option("checkpointLocation", place(self._options.checkpoint, name))
         query: StreamingQuery = writer.trigger(processingTime=every).start()
         return query
 
     def _pool(self, name: str) -> None:
-        """A query runs in the pool that this thread has when it starts the query."""
+        """Set the scheduler's pool of the queries that this thread starts next."""
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", name)

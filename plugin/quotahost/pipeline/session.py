@@ -1,8 +1,8 @@
-"""The Spark session of the pipeline and of ``quotahost report``: its configuration, and the jars that it needs.
+"""``session`` makes the Spark session of the pipeline and of ``quotahost report``, with its configuration and jars.
 
-The configuration lies in ``spark/conf/``. PySpark doesn't contain Spark's Kafka connector; ``make build`` has Maven put
-its jars into ``spark/jars/`` (``tools/spark-connector.xml`` names them), and the wheel carries them: nothing is
-downloaded while the pipeline runs. ``quotahost pipeline --print-submit`` names both to spark-submit.
+The configuration is in ``spark/conf/``. PySpark doesn't contain Spark's Kafka connector. During ``make build`` Maven
+puts the connector's jars into ``spark/jars/`` (``tools/spark-connector.xml`` lists them), and the wheel contains them,
+so the pipeline downloads nothing. ``quotahost pipeline --print-submit`` passes both to spark-submit.
 """
 
 import os
@@ -32,14 +32,14 @@ def path(name: str) -> Path:
 def session(
     name: str, master: str = "local[*]", conf: Mapping[str, str] | None = None, kafka: bool = True
 ) -> SparkSession:
-    """A session with the pipeline's configuration; a session that runs in this process already is returned as it is.
+    """Return a session with the pipeline's configuration, or the session that this process already has.
 
-    Under spark-submit, the master, memory and jars that it was given stay. ``conf`` replaces the defaults; ``kafka`` is
-    whether the session needs Spark's Kafka connector. Raises Unusable if the connector's jars are missing,
-    QuotahostError without a Java that Spark runs on.
+    Under spark-submit, the session keeps spark-submit's master, memory and jars. ``conf`` replaces the defaults;
+    ``kafka`` says whether the session needs Spark's Kafka connector. Raises Unusable if the connector's jars are
+    missing, and QuotahostError if there is no Java that Spark runs on.
     """
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run whatever python3 is first in PATH
-    # Under spark-submit the JVM runs already, with the properties that spark-submit was given.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # otherwise workers run the first python3 in PATH
+    # Under spark-submit the JVM already runs, with spark-submit's properties.
     later = {key: value for key, value in defaults().items() if key.startswith("spark.sql.")}
     builder = SparkSession.builder.appName(name)
     for key, value in ((later if submitted() else local(master, kafka)) | dict(conf or {})).items():
@@ -51,12 +51,12 @@ def session(
 
 
 def local(master: str, kafka: bool = True) -> dict[str, str]:
-    """The configuration of a session whose driver runs in this process."""
+    """Return the configuration of a session whose driver runs in this process."""
     alone = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        # Where the clock is set, or the machine stands still, Spark would take itself for lost after two minutes, and
-        # log an error every ten seconds from then on.
+        # If the clock is set or the machine stands still, Spark would consider itself lost after two minutes, and
+        # would then log an error every ten seconds.
         "spark.storage.blockManagerHeartbeatTimeoutMs": "3650d",
     }
     return (
@@ -69,9 +69,9 @@ def local(master: str, kafka: bool = True) -> dict[str, str]:
 
 
 def quiet() -> dict[str, str]:
-    """The options of the driver's JVM, by which Spark's own log begins at WARN; else it starts with some 200 lines."""
+    """Return the driver's JVM options that limit Spark's own log to WARN; by default it starts with some 200 lines."""
     options = "spark.driver.extraJavaOptions"
-    # As a URI: Spark would take a path with a space for two options.
+    # The file is a URI, because Spark would split a path with a space into two options.
     return {options: f"{defaults()[options]} -Dlog4j2.configurationFile={path(LOG4J).as_uri()}"}
 
 
@@ -80,7 +80,7 @@ def defaults() -> dict[str, str]:
 
 
 def jars() -> list[Path]:
-    """The connector's jars. Raises Unusable if this package was built without them."""
+    """Return the connector's jars. Raises Unusable if this package was built without them."""
     directory = path("spark/jars")
     there = sorted(directory.glob("*.jar"))
     if not there:
@@ -91,10 +91,10 @@ def jars() -> list[Path]:
 
 
 def checkpoint_files(checkpoint: str) -> dict[str, str]:
-    """Configuration that writes a checkpoint on this machine faster; each batch writes three files.
+    """Return the configuration that writes a checkpoint on this machine faster; each batch writes three files.
 
-    By FileContext, Spark's own choice, a file takes 50 ms, by FileSystem 12 ms, and 7 ms without a second file of
-    checksums. The state's files are LZ4, which has checksums of its own.
+    With FileContext, Spark's default, a file takes 50 ms. With FileSystem a file takes 12 ms, and 7 ms without a second
+    file of checksums. The state's files are LZ4, which has checksums of its own.
     """
     if not on_this_machine(checkpoint):
         return {}
@@ -106,14 +106,14 @@ def checkpoint_files(checkpoint: str) -> dict[str, str]:
 
 
 def on_this_machine(directory: str) -> bool:
-    """Whether a path or a URL for Hadoop is one of this machine's, or mounted there."""
+    """Return whether a path or a URL for Hadoop is on this machine, or mounted there."""
     scheme = urlsplit(directory).scheme
     # Under spark-submit a path without a scheme lies in Hadoop's default file system, often not on this machine.
     return scheme == "file" or not (scheme or submitted())
 
 
 def submitted() -> bool:
-    """Whether spark-submit started this process."""
+    """Return whether spark-submit started this process."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
@@ -121,20 +121,20 @@ def submitted() -> bool:
 
 
 def jvm(spark: SparkSession) -> Any:
-    """The driver's JVM, as Py4J shows it (``SparkSession._jvm``), for Kafka's own clients and Hadoop's file systems.
+    """Return the driver's JVM (``SparkSession._jvm`` of Py4J), for Kafka's own clients and Hadoop's file systems.
 
-    Without it the pipeline ends at its start, with an AttributeError.
+    If a PySpark has no such attribute, the pipeline ends at its start with an AttributeError.
     """
     return spark._jvm
 
 
 def hadoop(spark: SparkSession) -> Any:
-    """Hadoop's configuration (``SparkSession._jsc``), by which paths find their file systems; likewise."""
+    """Return Hadoop's configuration (``SparkSession._jsc``, private, too), with which paths find their file systems."""
     java: Any = spark
     return java._jsc.hadoopConfiguration()
 
 
 def file_system(spark: SparkSession, directory: str) -> tuple[Any, Any]:
-    """Hadoop's own file system and path of a directory, which need not be on this machine."""
+    """Return Hadoop's file system and path of a directory, which need not be on this machine."""
     path = jvm(spark).org.apache.hadoop.fs.Path(directory)
     return path.getFileSystem(hadoop(spark)), path

@@ -1,12 +1,12 @@
-"""What goes into and comes out of ``pipeline/sql/shares.sql``, which divides cluster-wide quotas by demand: from
-usage records to one record of shares for each broker, if it says news.
+"""The shares' query divides cluster-wide quotas by demand, and publishes one record of shares for each broker.
 
-``parse`` judges the records of the usage topic. The query in :mod:`quotahost.pipeline.queries` keeps each broker's
-newest record, and ``shares`` divides every quota among the brokers by their demand, max-min fair (KIP-13 left the
-division open). ``SharesPublisher`` writes the result to the topic of the supplier ``cluster-quota``.
+1. ``parse`` judges the records of the usage topic; the query in :mod:`quotahost.pipeline.queries` keeps each broker's
+   latest record.
+2. ``shares`` divides each quota among the brokers by their demand, max-min fair (KIP-13 left the division open).
+3. ``SharesPublisher`` writes the result to the topic of the supplier ``cluster-quota``.
 
-A broker reads only the partition of its own record, and a record that says the same as the one before isn't written
-(but every few seconds): so what a broker reads doesn't grow with the cluster. docs/benchmarks.md has figures.
+A broker reads only the partition of its own record, and a record with unchanged shares is written only every few
+seconds. So what a broker reads doesn't grow with the cluster; docs/benchmarks.md has figures.
 """
 
 import json
@@ -27,22 +27,22 @@ from quotahost.records.fields import DATE_TIME, MAX_NAME, MS, time_json
 from quotahost.records.topics import SHARES
 from quotahost.records.usage import MAX_BYTES, MAX_CLIENTS, MAX_NAMES
 
-#: The share of an equal part that every broker keeps, so that a client can begin anywhere.
+#: Every broker keeps this fraction of an equal part, so that a client can start on any broker.
 FLOOR: Final = 0.05
-#: Each share is reduced by this factor, so that the sum of the floats never exceeds the quota, in whatever order.
+#: Each share is multiplied by this factor, so that the sum of the floats never exceeds the quota, in any order.
 SHAVED: Final = 1 - 2**-32
-#: Where a client isn't used, its share goes by an equal part divided by this, so that its use elsewhere changes little.
+#: A broker that doesn't report a client gets a share in steps of an equal part divided by this, so it rarely changes.
 STEPS: Final = 8
-#: Bytes of both names of a client; one with longer names has an equal part everywhere.
+#: The most bytes of a client's two names together; a client with longer names has an equal part on each broker.
 MAX_CLIENT: Final = 2048
-#: A record that says nothing new is written again after so long, and at the latest after a quarter of ``validity``.
+#: An unchanged record is written again after this time, or after a quarter of ``validity`` if that is shorter.
 REFRESH: Final = timedelta(seconds=5)
 
 _CLIENTS: Final = (
     "ARRAY<STRUCT<user: STRING, clientId: STRING, quotaType: STRING, rate: DOUBLE, demand: DOUBLE, quota: DOUBLE,"
     " bytes: DOUBLE>>"
 )
-# A DOUBLE takes 1.0 for the version 1, as brokers do.
+# The version is a DOUBLE, so that 1.0 is read as 1, as brokers read it.
 _USAGE: Final = (
     f"version DOUBLE, clusterId STRING, brokerId STRING, usageAt STRING, clients {_CLIENTS}, _corrupt STRING"
 )
@@ -50,7 +50,7 @@ _NEWS: Final = "SELECT key, partition, value FROM {found} WHERE array_contains(f
 
 
 def parse(raw: DataFrame, cluster: str, validity: timedelta = timedelta(minutes=1)) -> DataFrame:
-    """Records of the usage topic, which belongs to ``cluster``, as columns, one row each; batch or stream.
+    """Return a row for each record of the usage topic, which belongs to ``cluster``; ``raw`` is a batch or a stream.
 
     Returns:
         ``clusterId``, ``brokerId``, ``ts`` (when the rates were measured, by Kafka's clock), ``removed`` (true for a
@@ -73,17 +73,17 @@ def shares(
     usage: DataFrame,  # the columns of :func:`parse` up to ``clients``, one row for each broker of each cluster
     now_ms: int,  # Kafka's time, in ms since the epoch
     validity: timedelta,  # older usage is ignored; its broker keeps the floor
-    run: int,  # the pipeline's
-    sequence: int,  # the number of the computation in its run
+    run: int,  # the pipeline's run
+    sequence: int,  # the number of the computation in the run
     *,
     expiry: timedelta,  # a broker whose usage is older has no share at all
-    known: Collection[str],  # ids of the brokers that the cluster has listed; others are a stranger's invention
-    partitions: int,  # of the shares topic
+    known: Collection[str],  # ids of the brokers that the cluster has listed; other ids are a client's invention
+    partitions: int,  # the number of partitions of the shares topic
 ) -> DataFrame:
-    """One record of shares for each broker that is not removed, in no order. A batch, no stream.
+    """Return one record of shares for each broker that is not removed, in any order; ``usage`` is a batch, no stream.
 
-    It has ``key``, ``partition`` (as :func:`quotahost.records.shares.partition_of`), ``value``, and ``hash`` of what
-    the record says, apart from when it was computed.
+    A row has ``key``, ``partition`` (as :func:`quotahost.records.shares.partition_of`), ``value``, and ``hash``, which
+    covers the cluster and the shares but not run, sequence and time of the record.
     """
     args: dict[str, Any] = {
         "now": now_ms, "validity": validity // MS, "expiry": expiry // MS,
@@ -96,38 +96,38 @@ def shares(
 
 
 class SharesPublisher:
-    """Takes the newest usage of all brokers with each batch, and publishes the records of shares that say news.
+    """Takes the latest usage of all brokers with each batch, and publishes the records of shares that have changed.
 
-    It publishes nothing while another pipeline leads: two would give away each quota twice.
+    While another pipeline leads, it publishes nothing: two pipelines would give away each quota twice.
     """
 
     def __init__(
         self, options: Options, leadership: Leadership, clock: KafkaClock, known: Callable[[], Collection[str]],
         partitions: Callable[[], int], monotonic: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        """Publishes nothing yet.
+        """Publish nothing yet.
 
-        ``known`` and ``partitions`` are asked with each batch, for what :func:`shares` takes; ``monotonic`` in seconds.
+        Each batch calls ``known`` and ``partitions`` for the arguments of :func:`shares`; ``monotonic`` is in seconds.
         """
         self._options, self._leadership, self._clock, self._known = options, leadership, clock, known
         self._partitions, self._monotonic, self._client = partitions, monotonic, options.client()
         self._refresh = min(REFRESH, options.validity / 4).total_seconds()
-        #: By broker what its record says, as its hash and the number of partitions, and when it was written.
+        #: For each broker the hash of its record, the number of partitions, and the time when the record was written.
         self._written: dict[str, tuple[tuple[int, int], float]] = {}
         self._sequence = -1
 
     def __call__(self, usage: DataFrame, _: int) -> None:
-        """Publish the shares of a batch of ``sql/usage.sql``; for ``foreachBatch``."""
-        # Without a reading Spark keeps no state, and the query would fail with each batch while this pipeline stood by.
+        """Publish the shares of a batch of ``sql/usage.sql``; ``foreachBatch`` calls this method."""
+        # Spark keeps a state only if its rows are read; otherwise each batch would fail while this pipeline stands by.
         stands_by, run = self._leadership.role()
         if stands_by:
             bring_forward(usage)
             self._written.clear()
             return
         partitions = self._partitions()
-        # Not the batch's number, which begins with 0 again where the query begins anew.
+        # The batch's number can't serve as the sequence: it restarts at 0 when the query loses its checkpoint.
         self._sequence += 1
-        # The state has one partition. Spark learns that by coalesce, and doesn't shuffle the rows again.
+        # The state has one partition. coalesce tells Spark so, and Spark doesn't shuffle the rows again.
         found = shares(
             usage.coalesce(1), self._clock.now(), self._options.validity, run, self._sequence,
             expiry=self._options.expiry, known=self._known(), partitions=partitions,
@@ -137,18 +137,18 @@ class SharesPublisher:
     def _write(self, found: DataFrame, partitions: int) -> None:
         now = self._monotonic()
         same = {broker: kept[0] for broker, kept in self._written.items() if now - kept[1] < self._refresh}
-        # Kept for two passes, which would compute it twice. An Observation would need one pass, but in a stream Spark
-        # may never complete it, and the query hangs.
+        # Two passes read the rows, so Spark caches them. An Observation would need one pass, but in a stream Spark may
+        # never complete the Observation, and the query would hang.
         found.persist()
         try:
-            # With other partitions all is news: brokers look for their records where these belong now.
+            # If the number of partitions has changed, all records are written: brokers read from their new partitions.
             told = {row["key"]: (row["hash"], partitions) for row in found.select("key", "hash").collect()}
             news = {broker for broker, said in told.items() if same.get(broker) != said}
             if news:
-                # One text instead of a literal for each broker, which would make the plan larger with each.
+                # The broker ids are passed as one text, because a literal for each id would make the plan larger.
                 rows = found.sparkSession.sql(_NEWS, args={"news": json.dumps(sorted(news))}, found=found)
                 kafka_sink(rows.write, self._options.named(SHARES), self._client).save()
         finally:
             found.unpersist()
-        # Only now: what could not be written is written with the next batch.
+        # This is set after the write, so that the next batch retries records that could not be written.
         self._written = {each: (said, now) if each in news else self._written[each] for each, said in told.items()}

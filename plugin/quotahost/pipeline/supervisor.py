@@ -1,12 +1,12 @@
-"""Keeps the streaming queries running: a failed one restarts after a pause, a useless checkpoint is set aside.
+"""The supervisor keeps the streaming queries running: it restarts failed queries, and sets useless checkpoints aside.
 
-The queries of :mod:`quotahost.pipeline.queries` run on threads of Spark; one that ends with an error stays ended. Every
-second :class:`quotahost.pipeline.job.Job` lets the supervisor look at each. A stop or a start hangs with its disk, so
-it has a thread of its own, and holds up neither the other queries nor a signal.
+The queries of :mod:`quotahost.pipeline.queries` run on Spark's threads, and Spark doesn't restart a failed query. Every
+second :class:`quotahost.pipeline.job.Job` lets the supervisor look at each query. If a disk hangs, a query's stop or
+start hangs, too. So each has a thread of its own, and delays neither the other queries nor a signal.
 
-Everything in a checkpoint but the fill rates is in the topics, too. So that of a query that fails again and again, as
-with the state of another version, is set aside, and the query begins anew. Where that is no remedy, as for the history,
-one error of its own says that a query fails on.
+The topics have everything that a checkpoint has, except the fill rates. So if a query fails again and again, for
+example with the state of another version, the supervisor sets its checkpoint aside, and the query starts from the
+topics. If that doesn't help or isn't allowed, as for the history, the log has one error that the query keeps failing.
 """
 
 import logging
@@ -28,54 +28,54 @@ from quotahost.pipeline.monitoring import Progress, idle, read_all
 from quotahost.pipeline.queries import place
 from quotahost.pipeline.session import file_system
 
-# Seconds before a failed query is started again. Brokers don't wait for it: their standby source answers.
+# Seconds before a failed query is restarted. Brokers don't wait for the query: their standby source answers.
 _PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
-#: After so many failures without a batch in between, over half a minute, the checkpoint is set aside.
+#: The supervisor sets a checkpoint aside after this many failures without a batch in between, with 15 s of pauses.
 ATTEMPTS: Final = 5
-_ANSWERED_WITHIN: Final = 15.0  # seconds; while Kafka doesn't answer, the checkpoint isn't what is wrong
+_ANSWERED_WITHIN: Final = 15.0  # seconds; if Kafka hasn't answered for so long, no checkpoint is set aside
 _ASIDE: Final = ".set-aside-"
 _CLOSE_WITHIN: Final = 5.0  # seconds
-# Seconds for a query to stop and start before the next one does; one whose disk hangs is told of after a minute.
+# Seconds to wait for a query's stop and start before the next query's turn; after a minute the log says that it hangs.
 _START_WITHIN: Final = 2.0
 _HELD_UP: Final = 60.0
 
 
 @dataclass
 class _Query:
-    """A query that is kept running, and what happened to it."""
+    """A query that the supervisor keeps running, with its state."""
 
     name: str
     start: Callable[[], StreamingQuery]
-    checkpoint: str  # where it lies, of a query that may not begin anew by itself; "" for all others
+    checkpoint: str  # the folder, if the supervisor must not set the checkpoint aside; "" for other queries
     running: StreamingQuery | None = None
-    given: object = None  # what it was described by when it was started
+    given: object = None  # the argument of ``look`` when the query was started
     starting: threading.Thread = field(default_factory=threading.Thread)
     starting_since: float = 0.0
-    id: str = ""  # Spark's, which lies in the checkpoint
+    id: str = ""  # Spark's id of the query, which is in the checkpoint
     batch: int = -1  # the number of the last batch that was counted
-    due: float = 0.0  # when it is started again
+    due: float = 0.0  # when the query is started again
     failures: int = 0  # since its last batch
     anew_without_batch: bool = False
     lasting: LoggedOnce = field(default_factory=lambda: LoggedOnce(log, logging.ERROR))
 
     def stop(self) -> None:
-        if (running := self.running) is not None:  # read once: two threads may stop it
-            with suppress(OSError, Py4JError):  # where Spark has ended before
+        if (running := self.running) is not None:  # read once: two threads may stop the query
+            with suppress(OSError, Py4JError):  # if Spark has ended before
                 running.stop()
                 self.running = None
 
 
 class Supervisor:
-    """Runs the query of the volumes first, and the others as soon as that one has read all there was at the start."""
+    """Runs the query of the volumes first, and the other queries as soon as that query has read all records."""
 
     FIRST: Final = "volumes"
 
     def __init__(
         self, progress: Progress, set_aside: Callable[[str], str], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Nothing runs yet.
+        """Start nothing yet.
 
-        ``set_aside`` renames the checkpoint of a query, and returns its new place; it may raise. ``clock`` in seconds.
+        ``set_aside`` renames the checkpoint of a query and returns the new path; it may raise. ``clock`` is in seconds.
         """
         self._progress, self._set_aside, self._clock = progress, set_aside, clock
         self._queries: dict[str, _Query] = {}
@@ -83,32 +83,32 @@ class Supervisor:
         self._all_begun = False
 
     def add(self, name: str, start: Callable[[], StreamingQuery], checkpoint: str = "") -> None:
-        """Keep a query running; one whose ``checkpoint`` is named may not begin anew by itself."""
+        """Keep a query running. If ``checkpoint`` is given, the supervisor never sets it aside."""
         self._queries[name] = _Query(name, start, checkpoint)
 
     def kafka_answers(self) -> None:
-        # What failed while it did not answer says nothing of a checkpoint, and need not wait any longer.
+        # Failures while Kafka didn't answer don't count against a checkpoint, and failed queries restart immediately.
         if self._clock() - self._answered_at >= _ANSWERED_WITHIN:
             for query in self._queries.values():
                 query.due, query.failures = 0.0, 0
         self._answered_at = self._clock()
 
     def look(self, given: object) -> None:
-        """Start what doesn't run, and what runs by anything but what is ``given`` now again, from its checkpoint."""
-        # While a backlog is read, the other queries would take the cores from the volumes.
+        """Start queries that don't run; restart queries, from their checkpoints, if ``given`` has changed."""
+        # While the volumes' query reads a backlog, the other queries would take its cores.
         self._all_begun = self._all_begun or self.caught_up()
         for query in self._queries.values() if self._all_begun else (self._queries[self.FIRST],):
             self._keep(query, given)
 
     def caught_up(self) -> bool:
-        """Whether the last batch of the volumes that has ended read all records that there were."""
-        # Read once: a batch's thread asks, while this one's stops the query.
+        """Return whether the last finished batch of the volumes read all records that existed."""
+        # The field is read once: a batch's thread calls this method while the supervisor's thread stops the query.
         query = self._queries[self.FIRST].running
         last = query.lastProgress if query else None
         return last is not None and read_all(last)
 
     def close(self) -> None:
-        """Stop all queries, in _CLOSE_WITHIN together: one that Kafka doesn't answer would wait for it for long."""
+        """Stop all queries within _CLOSE_WITHIN in total: a query that waits for Kafka's answer would take longer."""
         end = time.monotonic() + _CLOSE_WITHIN
         for stopping in [start_daemon(f"stop-{each.name}", each.stop) for each in self._queries.values()]:
             stopping.join(max(0.0, end - time.monotonic()))
@@ -136,17 +136,17 @@ class Supervisor:
             query.running = running = query.start()
             if running.id != query.id:  # the batches of another checkpoint are numbered from 0
                 query.id, query.batch = running.id, -1
-        except Exception as problem:  # a checkpoint of which not even the names can be read
+        except Exception as problem:  # for example a checkpoint whose files can't be listed
             self._failed(query, str(getattr(problem, "java_exception", problem)))
 
     def _report(self, query: _Query, running: StreamingQuery) -> None:
         last = running.lastProgress
         if last is None:
             return
-        # Reading recentProgress costs more; it is needed only where several batches ended since the last look.
+        # Reading recentProgress costs more; it is needed only if several batches ended since the last look.
         for progress in [last] if int(last["batchId"]) <= query.batch + 1 else running.recentProgress:
             number = int(progress["batchId"])
-            # A look that found nothing bears the number of the next batch, which would then not be counted.
+            # The progress of a check without new records has the next batch's number, so it must not be counted.
             if number > query.batch and not idle(progress):
                 query.batch = number
                 self._progress.batch(query.name, progress)
@@ -159,7 +159,7 @@ class Supervisor:
         query.failures += 1
         if query.failures < ATTEMPTS or self._clock() - self._answered_at >= _ANSWERED_WITHIN:
             return
-        if not query.checkpoint and not query.anew_without_batch:
+        if not query.checkpoint and not query.anew_without_batch:  # a second new checkpoint wouldn't help
             self._rebuild(query)
             return
         remedy = "it has begun anew, and the reason is another one than its checkpoint"
@@ -169,10 +169,10 @@ class Supervisor:
         query.lasting.report(text, query.name, query.failures, remedy)
 
     def _rebuild(self, query: _Query) -> None:
-        """Let a query begin anew; not again before it has had a batch, as its checkpoint is not what is wrong then."""
+        """Set a query's checkpoint aside, so that the query starts from the topics."""
         try:
             aside = self._set_aside(query.name)
-        except Exception as problem:  # of Hadoop's file systems, of any kind
+        except Exception as problem:  # Hadoop's file systems raise errors of many kinds
             remedy = "let the pipeline's user write there, or stop the pipeline and move it away"
             text = "the checkpoint of query %s can't be set aside: %s; %s"
             query.lasting.report(text, query.name, short(problem), remedy)
@@ -183,23 +183,23 @@ class Supervisor:
 
 
 def _reason(text: str) -> str:
-    """The one line of Spark's many that names the reason."""
+    """Return the line of Spark's error text that names the reason."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return next((line for line in lines if "BatchFailed: " in line), lines[0] if lines else "")[:500]
 
 
 def set_checkpoint_aside(spark: SparkSession, directory: str, query: str) -> str:
-    """Rename the checkpoint of a query in this directory, wherever Hadoop keeps it, and return its new place.
+    """Rename the checkpoint of a query in this directory, on any file system of Hadoop's, and return the new path.
 
-    One that was set aside before is deleted then. Raises Py4JJavaError or OSError if the file system doesn't answer or
-    refuses.
+    Checkpoints that were set aside before are then deleted. Raises Py4JJavaError or OSError if the file system doesn't
+    answer or refuses.
     """
     system, old = file_system(spark, place(directory, query))
     new = old.suffix(time.strftime(f"{_ASIDE}%Y%m%dT%H%M%S", time.gmtime()))
     there = [entry.getPath() for entry in system.listStatus(old.getParent())]
     if not system.rename(old, new):
         raise OSError(f"{old.toString()} can't be renamed to {new.toString()}")
-    # Only the newest is kept: a fault that comes again must not fill the disk.
+    # Only the latest is kept: a fault that occurs again and again must not fill the disk.
     for before in there:
         if before.getName().startswith(f"{query}{_ASIDE}"):
             system.delete(before, True)

@@ -1,1 +1,1 @@
-"""``quotahost quotas``: quotas as code. ``command`` has the commands, and tells their course."""
+"""The package of ``quotahost quotas`` manages quotas as code; the module ``command`` has the commands."""

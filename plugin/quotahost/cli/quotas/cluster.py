@@ -1,16 +1,15 @@
-"""Reads and changes a cluster's client quotas, cluster-wide ones and budgets; and which brokers don't enforce them.
+"""``Cluster`` reads and changes client quotas, cluster-wide quotas and budgets, and finds brokers that ignore them.
 
-1. :func:`cluster_at` connects. Kafka's controller has the client quotas; the cluster-wide ones are records of
-   ``__quotahost_quotas``, one for each entity, which are read here as brokers read them.
-   Budgets of storage are records of the same topic.
-2. :meth:`Cluster.compare` asks for the sections that the files have, and makes the plan.
-3. :meth:`Cluster.change` has the plan validated, or makes it; it returns what was refused.
-4. :meth:`Cluster.not_made` waits until brokers have what the controller has taken.
+1. :func:`cluster_at` connects to the cluster. Kafka's controller has the client quotas. Cluster-wide quotas and budgets
+   of storage are records of ``__quotahost_quotas``, one for each entity, and this module reads them as brokers do.
+2. :meth:`Cluster.compare` reads the sections that the files have from the cluster, and makes the plan.
+3. :meth:`Cluster.change` validates the plan or makes its changes, and returns the refused changes.
+4. :meth:`Cluster.not_made` waits until brokers have the changes that the controller has accepted.
 
-librdkafka, by which all else is asked here, too, has no requests for client quotas (KIP-546). kafka-python has the
-messages, and no method of its admin client that sends them; so they are sent here by the classes on which that client
-is built, ``kafka.net``. They are public by their names and documented nowhere: pyproject.toml holds kafka-python to one
-minor version.
+librdkafka, which sends all other requests here, has no requests for client quotas (KIP-546). kafka-python has the
+messages, but no method of its admin client sends them. So this module sends them with the classes below that client,
+``kafka.net``. The names of these classes are public, but they aren't documented: pyproject.toml holds kafka-python to
+one minor version.
 """
 
 import logging
@@ -50,9 +49,9 @@ from quotahost.settings.types import SUPPLIER
 
 _CLIENT_ID: Final = "quotahost-quotas"
 _WAIT_MS: Final = 10_000  # for an answer
-_TAKEN_WITHIN: Final = 60.0  # seconds: where there are 100,000 quotas, a broker was 20 s behind the controller
+_TAKEN_WITHIN: Final = 60.0  # seconds; with 100,000 quotas, a broker was 20 s behind the controller
 _POLL: Final = 0.1  # seconds
-_MOST_WARNINGS: Final = 5  # about records that are refused
+_MOST_WARNINGS: Final = 5  # about records that brokers refuse
 _REFUSED: Final = (
     "apply --prune-refused removes it, and apply writes over it what a file declares (look first whether a later "
     "quotahost wrote it)"
@@ -60,13 +59,13 @@ _REFUSED: Final = (
 _ASKED_AT_ONCE: Final = 16  # brokers
 _MAX_ANSWER: Final = 512 * 1024 * 1024  # bytes; 100,000 entities are about 10 MB
 _PLAIN: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-# Entities in a request. The controller takes 10,000 records at once, four for an entity at most. With each request a
-# broker copies all its client quotas: where there are 100,000 it was 20 s behind with 500 entities in each.
+# Entities in a request. The controller accepts 10,000 records at once, and an entity has four records at most. A broker
+# copies all its client quotas for each request: with 100,000 quotas and 500 entities in each, it was 20 s behind.
 _AT_ONCE: Final = 2000
 _NO_RIGHT: Final = 31  # Errors.CLUSTER_AUTHORIZATION_FAILED
 _ON_CLUSTER: Final = "--cluster"
 _SUPPLIER: Final = f"{PREFIX}supplier"
-#: The suppliers that enforce quotas, by the section of a file, and the words for these quotas.
+#: For each section of a file, the supplier that enforces its quotas, and the words for these quotas.
 _SUPPLIERS: Final = {CLIENTS: ("client-quotas", "Kafka's client"), CLUSTER: ("cluster-quota", "cluster-wide")}
 
 # ---- the cluster -----------------------------------------------------------------------------------------------
@@ -74,19 +73,19 @@ _SUPPLIERS: Final = {CLIENTS: ("client-quotas", "Kafka's client"), CLUSTER: ("cl
 
 @contextmanager
 def cluster_at(bootstrap: str, client_config: Path | None, topic: str) -> Iterator["Cluster"]:
-    """The cluster, for as long as the context lasts; ``topic`` is that of its cluster-wide quotas.
+    """Connect to a cluster for the time of the context; ``topic`` is the topic of its cluster-wide quotas.
 
-    Raises Unusable for whatever can't be used; it shows no value of ``client_config``.
+    Raises Unusable if anything can't be used; the error shows no value of ``client_config``.
     """
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it would write to stderr, beside our own message
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # kafka-python would write to stderr, beside our message
     try:
         config = read_client_config(client_config) | {"bootstrap.servers": bootstrap}
         with ExitStack() as ends:
             try:
-                # First, as kafka-python tells nothing of why nobody answers, nor which file it can't read.
+                # librdkafka connects first: kafka-python doesn't say why no broker answers or which file is unreadable.
                 client = connect(config, _WAIT_MS / 1000)
-                # kafka-python would take any broker, also one that hangs. Asked anew: the first answer, to a bootstrap
-                # address, tells of no broker (librdkafka's orig_broker_id is -1).
+                # kafka-python would use any broker, even one that hangs, so it gets a broker that answers. The answer
+                # in connect() came from a bootstrap address and has no broker id (librdkafka's orig_broker_id is -1).
                 answering, address = who_answers(client, _WAIT_MS / 1000) or (None, bootstrap)
                 options = {"bootstrap_servers": address.split(","), "client_id": _CLIENT_ID, **_options(config)}
                 network = NetworkSelector(**options)
@@ -112,13 +111,13 @@ class Cluster:
         self, manager: Any, brokers: Mapping[int, BrokerConfig], config: dict[str, str], topic: str,
         answering: int | None = None,
     ) -> None:  # fmt: skip
-        """By kafka-python's connections, and librdkafka's ``config``, with secrets of which nothing is shown."""
+        """``manager`` has kafka-python's connections; ``config`` is librdkafka's, with secrets that are never shown."""
         self._manager, self._brokers, self._config, self._answering = manager, brokers, config, answering
         self._topic = CompactedTopic(config, topic, _CLIENT_ID)
-        self.warnings: list[str] = []  # what a person should know before trusting what is shown
+        self.warnings: list[str] = []  # what an operator must know to judge the result
 
     def client_quotas(self) -> Quotas:
-        """Kafka's client quotas. Raises Unusable if the cluster doesn't tell (DescribeConfigs on the cluster)."""
+        """Return Kafka's client quotas. Raises Unusable if the cluster refuses (DescribeConfigs is needed)."""
         answer = self._ask(admin.DescribeClientQuotasRequest(components=[], strict=False))
         if answer.error_code == _NO_RIGHT:
             raise Unusable(*no_right("DescribeConfigs", _ON_CLUSTER, self._config))
@@ -128,7 +127,7 @@ class Cluster:
         return {_entity(entry.entity): {rate.key: rate.value for rate in entry.values} for entry in entries}
 
     def recorded(self) -> Quotas:
-        """The cluster-wide quotas and budgets of storage; a warning names each record that no broker takes."""
+        """Return the cluster-wide quotas and budgets of storage; a warning names each record that brokers refuse."""
         quotas, sizes = self._read = records.LatestQuotas(), budgets.LatestBudgets()
         self._refused: dict[Entity, Refused] = {}
         for key, value in self._topic.read():
@@ -154,13 +153,13 @@ class Cluster:
         return found
 
     def compare(self, declared: Declared, prune: bool, prune_refused: bool = False) -> Plan:
-        """What differs in the sections that the files have; with ``prune_refused``, what brokers refuse goes, too."""
+        """Return the plan for the files' sections; ``prune_refused`` also removes records that brokers refuse."""
         present = dict(self.client_quotas()) if CLIENTS in declared.sections else {}
         wanted: dict[Entity, Mapping[str, Amount]] = {**declared.quotas}
         if declared.sections - {CLIENTS} or prune_refused:
             recorded = self.recorded()
-            # Brokers have only from before what such a record is about, and none that starts later has it: so what is
-            # declared is written anew, and the plan shows what it is written over.
+            # After a refused record, brokers keep the entity's earlier value, but a broker that starts later has none.
+            # So the declared value is written again, and the plan shows the refused record that this value replaces.
             own = {_key(of) for of in wanted if self._refused and of.section != CLIENTS}
             gone = [of for of in self._refused if prune_refused or of.refused in own]
             keys = {of.refused for of in gone}
@@ -169,27 +168,27 @@ class Cluster:
             present |= {of: {"refused": self._refused[of].reason} for of in gone}
             wanted |= {of: {} for of in gone}
         numbers = sorted(self._brokers)
-        with ThreadPoolExecutor(_ASKED_AT_ONCE) as threads:  # else the waits for those that hang add up
+        with ThreadPoolExecutor(_ASKED_AT_ONCE) as threads:  # otherwise waits for hanging brokers add up
             told = threads.map(lambda number: [*not_enforced(self._brokers[number], declared.sections)], numbers)
         self.warnings += (f"broker {number}: {words}" for number, of in zip(numbers, told, strict=True) for words in of)
         return plans.compare(wanted, present, prune=prune or declared.prune)
 
     def change(self, plan: Plan, *, validate_only: bool = False) -> Refusals:
-        """Make the changes, or ask who would refuse them; all of an entity's are made, or none."""
+        """Make the changes, or only validate them; return the refusals. An entity's changes are all made, or none."""
         refusals = self._alter(_of_kafka(plan), validate_only)
         entities: dict[bytes, Entity] = {}
         values: dict[bytes, bytes | None] = {}
         recorded = [entity for entity in plan.wanted if entity.section != CLIENTS]
-        # What is removed comes first: brokers keep so many at most, and refuse what would be one more.
+        # Removals come first, because brokers keep a limited number of records and refuse records beyond it.
         for entity in sorted(recorded, key=lambda entity: bool(plan.wanted[entity])):
             try:
                 key, value = _record(entity, plan.wanted[entity])
-                for latest in self._read if entity.refused is None else ():  # as brokers will
+                for latest in self._read if entity.refused is None else ():  # brokers do the same
                     latest.take(key, value)
             except Refused as problem:
                 refusals[entity] = f"brokers would refuse it: {problem}"
             else:
-                values.pop(key, None)  # of a refused record: what takes its place comes after all that is removed
+                values.pop(key, None)  # the value that replaces a refused record must follow all removals
                 entities[key], values[key] = entity, value
         if validate_only:
             lacking = self._lacking() if values else ""
@@ -197,10 +196,10 @@ class Cluster:
         return refusals | {entities[key]: why for key, why in self._topic.write(values).items()}
 
     def _alter(self, changes: Iterable[Change], validate_only: bool) -> Refusals:
-        """Change client quotas, or have that validated only, and return what Kafka refuses."""
+        """Change client quotas, or only validate the changes; return the changes that Kafka refuses."""
         lacking = "; ".join(no_right("AlterConfigs", _ON_CLUSTER, self._config))
         refusals: Refusals = {}
-        # A plan has the changes of an entity one after the other.
+        # groupby() needs the changes of an entity next to each other, and a plan has them so.
         entries = [_entry(entity, of_entity) for entity, of_entity in groupby(changes, key=attrgetter("entity"))]
         for first in range(0, len(entries), _AT_ONCE):
             some = entries[first : first + _AT_ONCE]
@@ -211,14 +210,14 @@ class Cluster:
         return refusals
 
     def _ask(self, request: Any) -> Any:
-        """The answer of a broker within 10 s. Raises Unusable if there is none."""
+        """Return a broker's answer within 10 s. Raises Unusable if there is no answer."""
         try:
             return self._manager.run(self._manager.send, request, self._answering)
         except KafkaError as error:
             raise Unusable(f"the cluster doesn't answer: {_reason(error)}; try again") from None
 
     def _lacking(self) -> str:
-        """The right to write to the topic of the cluster-wide quotas, if this client lacks it; else ""."""
+        """Return the right that this client lacks to write to the topic of the cluster-wide quotas; "" if none."""
         topic = self._topic.name
         rights = ask_rights(connect(self._config, _WAIT_MS / 1000), [topic])
         if rights.missing.get(topic) or rights.own.get(topic, frozenset()) & {"Write", "All"}:
@@ -226,9 +225,9 @@ class Cluster:
         return "; ".join(no_right("Create" if topic in rights.missing else "Write", f"--topic {topic}", self._config))
 
     def not_made(self, plan: Plan, refusals: Refusals) -> list[Change]:
-        """The changes that were not made: a broker doesn't have them within a minute.
+        """Return the changes that were not made, because they were refused or a broker lacks them after a minute.
 
-        A cluster-wide quota is made once its record is written: each broker follows the topic.
+        A cluster-wide quota counts as made when its record is written, because each broker follows the topic.
         """
         until = time.monotonic() + _TAKEN_WITHIN
         left = {change for change in _of_kafka(plan) if change.entity not in refusals}
@@ -244,14 +243,14 @@ def _of_kafka(plan: Plan) -> list[Change]:
 
 
 def _key(entity: Entity) -> bytes | None:
-    """The key of an entity's record; None if brokers would refuse it."""
+    """Return the key of an entity's record; None if brokers would refuse the record."""
     with suppress(Refused):
         return _record(entity, {})[0]
     return None
 
 
 def _record(entity: Entity, amounts: Mapping[str, Amount]) -> tuple[bytes, bytes | None]:
-    """Key and value of the record of an entity, without a value if it has nothing. Raises Refused as brokers would."""
+    """Return key and value of an entity's record; no amounts make the value None. Raises Refused as brokers do."""
     if entity.refused is not None:
         return entity.refused, None
     if entity.budget is not None:
@@ -266,12 +265,12 @@ def _record(entity: Entity, amounts: Mapping[str, Amount]) -> tuple[bytes, bytes
 
 
 def _reason(error: Exception) -> str:
-    """The kind of an error: its text could repeat what was configured."""
+    """Return the kind of an error, because its text could repeat configured values."""
     return type(error).__name__.removesuffix("Error")
 
 
 def _options(config: Mapping[str, str]) -> dict[str, Any]:
-    """kafka-python's options of librdkafka's; what is no part of connecting is left out."""
+    """Return kafka-python's options from librdkafka's; options that don't concern the connection are left out."""
     protocol = config.get("security.protocol", "PLAINTEXT").upper()
     options: dict[str, Any] = {"security_protocol": protocol}
     if protocol.startswith("SASL_"):
@@ -295,7 +294,7 @@ def _context(config: Mapping[str, str]) -> ssl.SSLContext:
         if certificate := config.get("ssl.certificate.location"):
             context.load_cert_chain(certificate, config.get("ssl.key.location"), config.get("ssl.key.password"))
         elif certificate := config.get("ssl.certificate.pem"):
-            with NamedTemporaryFile() as file:  # for this user alone; OpenSSL takes no text
+            with NamedTemporaryFile() as file:  # only this user can read it; OpenSSL needs a file
                 Path(file.name).write_text(f"{certificate}\n{config.get('ssl.key.pem', '')}\n", encoding="utf-8")
                 context.load_cert_chain(file.name, password=config.get("ssl.key.password"))
     except (OSError, ValueError) as error:
@@ -319,16 +318,16 @@ def _entry(entity: Entity, changes: Iterable[Change]) -> Any:
 
 
 def _entity(parts: Iterable[Any]) -> Entity:
-    """The entity of Kafka's answer, in which no name stands for the default."""
+    """Return the entity of a part of Kafka's answer, where a missing name means the default."""
     names = {part.entity_type: DEFAULT if part.entity_name is None else part.entity_name for part in parts}
     return Entity(names.get("user"), names.get("client-id"), names.get("ip"))
 
 
-# ---- who enforces them -----------------------------------------------------------------------------------------
+# ---- which brokers enforce the quotas --------------------------------------------------------------------------
 
 
 def not_enforced(broker: BrokerConfig, sections: Collection[str]) -> Iterator[str]:
-    """Why the quotas of these sections may not hold on a broker, as far as it can be seen."""
+    """Yield the visible reasons for which a broker may not enforce the quotas of these sections."""
     try:
         configs = broker.properties()
     except NoAnswer as problem:
@@ -343,7 +342,7 @@ def not_enforced(broker: BrokerConfig, sections: Collection[str]) -> Iterator[st
     if BUDGETS in sections and lacking:
         yield f"budgets of storage are not enforced; set {' and '.join(lacking)}"
     for section, (supplier, kind) in _SUPPLIERS.items():
-        # Without quotahost, and with its default supplier, Kafka's own client quotas are enforced.
+        # A broker without quotahost, or with its default supplier, enforces Kafka's own client quotas.
         by_default = section == CLIENTS and (not callback or _SUPPLIER not in configs)
         if section not in sections or by_default:
             continue
@@ -355,10 +354,10 @@ def not_enforced(broker: BrokerConfig, sections: Collection[str]) -> Iterator[st
 
 
 def _has_supplier(broker: BrokerConfig, supplier: str) -> bool | None:
-    """Whether the broker has a supplier; None if this client may not ask.
+    """Return whether the broker has a supplier; None if this client may not ask.
 
-    Kafka has a change validated together with all properties in force, and hands on the reason of a refusal. So
-    putting a supplier in shadow passes where the broker has it, and is refused where not. Nothing is changed.
+    Kafka validates a change together with all properties in force, and returns the reason of a refusal. So a change
+    that puts a supplier in shadow is valid if the broker has the supplier, else refused. The request changes nothing.
     """
     try:
         broker.change(put={f"{PREFIX}shadow": f"{SUPPLIER}{supplier}"}, validate_only=True)

@@ -1,8 +1,7 @@
-"""``quotahost quotas``: its commands from ``plan`` to ``usage``, what each asks, prints and leaves out, and with which
-code it ends. docs/quotas.md describes the files, the commands and their exit codes.
+"""The commands of ``quotahost quotas``, from ``plan`` to ``usage``, read files, ask the cluster, and print the results.
 
-``files`` and ``cluster`` need the libraries of the extra ``quotas``, which a broker's environment may lack, so the
-commands import them when they run.
+docs/quotas.md describes the files, the commands and their exit codes. ``files`` and ``cluster`` need the libraries of
+the extra ``quotas``, which a broker's environment may lack, so the commands import these modules when they run.
 """
 
 import math
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
     from quotahost.cli.quotas.usage import Bill
 
 _STYLES: Final = {"add": "green", "change": "yellow", "remove": "red"}
-_MOST_KEPT: Final = 20  # rows of what is not managed
-_MOST_ROWS: Final = 1000  # of a table; more changes are shown as plain lines, for which no widths are worked out
+_MOST_KEPT: Final = 20  # rows of quotas that are not managed
+_MOST_ROWS: Final = 1000  # rows of a table; more changes are plain lines, because a table's widths take time
 _TOPIC: Final = QUOTAS.name
 _BILL: Final = ("cluster", "label", "bytes in", "bytes out", "stored x hours", "stored, mean", "stored, last")
 _CSV: Final = (
@@ -117,7 +116,7 @@ def export(
         present, left_out = {**cluster.client_quotas()}, False
         try:
             present |= cluster.recorded()
-        except QuotahostError as error:  # a cluster may have none, and nobody but its operators the right to see that
+        except QuotahostError as error:  # a cluster may have no such topic, or only its operators may see it
             left_out = True
             say(f"left out: all cluster-wide quotas and budgets: {error}", to_stderr=True)
     for words in cluster.warnings:
@@ -149,7 +148,7 @@ def usage(
     """Sum by the labels of the files who used what in a month: bytes in, out and stored, for a bill."""
     check_packages("quotas usage", "pyspark")
     if csv is not None:
-        check_out("--csv", csv)  # before Spark works for minutes
+        check_out("--csv", csv)  # checked before Spark works for minutes
     labels = _declared(files).labels
     if not labels:
         say("The files have no label, so all of it is in one row.", to_stderr=True)
@@ -198,7 +197,7 @@ def _declared(files: Sequence[Path]) -> "Declared":
 
 
 def _compared(cluster: "Cluster", declared: "Declared", prune: bool, prune_refused: bool = False) -> Plan:
-    """What differs, which is shown, too."""
+    """Show what differs, and return the plan."""
     planned, screen = cluster.compare(declared, prune, prune_refused), console()
     for words in cluster.warnings:
         screen.print(Text(one_line(words), style="yellow"), soft_wrap=True)
@@ -213,7 +212,7 @@ def _compared(cluster: "Cluster", declared: "Declared", prune: bool, prune_refus
 
 
 def _apply(cluster: "Cluster", declared: "Declared", yes: bool, prune: bool = False, refused: bool = False) -> None:
-    """Change what differs. Ends with 1 if some of it couldn't be done."""
+    """Make the changes. The command ends with 1 if some changes couldn't be made."""
     planned = _compared(cluster, declared, prune, refused)
     if not planned.changes:
         say(_NOTHING)
@@ -248,7 +247,7 @@ def _show_changes(screen: Console, changes: Sequence[Change]) -> None:
 
 
 def _show_refusals(screen: Console, refusals: Refusals) -> None:
-    # Also of a message with a line of its own for the remedy.
+    # A message may have a second line for the remedy, so its lines are joined.
     failed = [f"{entity}: {' '.join(refusals[entity].split())}" for entity in sorted(refusals, key=Entity.order)]
     for words in bounded(failed, _MOST_ROWS, "entities"):
         screen.print(Text.assemble(("failed ", "bold red"), one_line(words)), soft_wrap=True)
@@ -276,17 +275,17 @@ def _shown_bytes(amounts: Sequence[float]) -> list[str]:
 
 
 def _whole(amount: float) -> float:
-    return round(amount) if math.isfinite(amount) else amount  # whoever may write records may claim any amount
+    return round(amount) if math.isfinite(amount) else amount  # a client that writes records may claim any amount
 
 
 def _counted(planned: Plan) -> str:
-    """``2 to add, 1 to change, 0 to remove``."""
+    """Return the counts as ``2 to add, 1 to change, 0 to remove``."""
     kinds = [change.what for change in planned.changes]
     return ", ".join(f"{kinds.count(kind)} to {kind}" for kind in _STYLES)
 
 
 def _rate(key: str, rate: Amount | None) -> str:
-    """With its unit; ``none`` where there is no quota."""
+    """Return the rate with its unit, or ``none`` if there is no quota."""
     if rate is None or isinstance(rate, str):
         return "none" if rate is None else rate
     return show_limit(None if math.isinf(rate) else rate, UNITS.get(key, ""))

@@ -1,12 +1,12 @@
-"""Files of quotas, labels and budgets: quotahost's own YAML and Strimzi's KafkaUser resources are read and checked, the
-first is written; and cluster-wide quotas in properties of old versions.
+"""``files`` reads and checks declared quotas, labels and budgets, in quotahost's YAML or Strimzi's KafkaUser resources.
 
 1. :func:`read_declared` reads files of one or more YAML documents (``plain_yaml``) of either kind; several files count
    as one.
 2. The models below are the form of a document, checked by pydantic; the parsers of their fields say what to write.
-   Every problem of all files is told at once, with file, line, path, value and remedy.
-   A budget without topics gets those that ``topic-labels`` has of its label, in whichever file they stand.
-3. :func:`in_yaml` writes quotas as such a file.
+   One error names all problems of all files, each with file, line, path, value and remedy.
+   A budget without topics gets the topics that ``topic-labels`` has for its label, in any of the files.
+3. :func:`in_yaml` writes quotas as a file of quotahost's YAML.
+4. :func:`read_properties` reads cluster-wide quotas from the properties of old versions.
 """
 
 import math
@@ -38,7 +38,7 @@ _M = TypeVar("_M", bound=BaseModel)
 _MOST_PROBLEMS: Final = 100
 _LONGEST_LABEL: Final = 200
 _HEAD: Final = "# Client quotas of a Kafka cluster; see `quotahost quotas --help`.\n"
-#: What to say in place of pydantic's words, by the kinds of its errors.
+#: The messages that replace pydantic's messages, by the kinds of its errors.
 _WRONG: Final = {
     "missing": "is missing; write it",
     "too_short": "is empty; write an entry, or leave the key out",
@@ -55,7 +55,7 @@ _OLD: Final = f"{PREFIX}plugin.cluster-quota."  # the properties of earlier vers
 
 
 def _name(value: object) -> str | Default:
-    """A name, or Kafka's default; a name that looks like the default stands in a mapping, ``{name: <default>}``."""
+    """Return a name, or Kafka's default; a real name ``<default>`` is written as a mapping, ``{name: <default>}``."""
     if isinstance(value, dict) and list(value) == ["name"]:
         value = value["name"]
     elif value == DEFAULT_NAME:
@@ -76,9 +76,9 @@ def _percent(value: object) -> float:
     return _above_0(value.removesuffix("%").rstrip() if isinstance(value, str) else value)
 
 
-# None only where the key is left out: a key without a value is a mistake.
+# None means that the key is absent; a key without a value is a mistake.
 _Name = Annotated[str | Default | None, BeforeValidator(_name)]
-# Of clients without a client-id: the empty one beside a user.
+# The empty client-id, beside a user, means clients without a client-id.
 _ClientId = Annotated[str | Default | None, BeforeValidator(lambda value: value if value == "" else _name(value))]
 _Percent = Annotated[float | None, BeforeValidator(_percent)]
 _Rate = Annotated[float | None, BeforeValidator(_above_0)]
@@ -86,7 +86,7 @@ _ClusterRate = Annotated[float | None, BeforeValidator(lambda v: math.inf if v =
 
 
 class _Form(BaseModel):
-    """A mapping without unknown keys, whose errors don't repeat its values: :func:`_words` shows them once."""
+    """A mapping without unknown keys. Its errors don't repeat values, because :func:`_words` shows each value once."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -101,13 +101,13 @@ def _label(value: object) -> str:
 
 
 class _Entry(_Form):
-    """Quotas of one entity, and the label by which ``quotahost quotas usage`` sums what it uses."""
+    """Quotas of one entity, and the label by which ``quotahost quotas usage`` sums the entity's use."""
 
     label: Annotated[str | None, BeforeValidator(_label)] = None
 
 
 class _ClientEntry(_Entry):
-    """Kafka's own client quotas of one entity. Kafka itself says of a rate or an address that it doesn't take."""
+    """Kafka's own client quotas of one entity. Kafka itself reports a rate or an address that it doesn't accept."""
 
     user: _Name = None
     client_id: _Name = Field(None, alias="client-id")
@@ -158,7 +158,7 @@ _Topics = Annotated[list[_Topic], Field(min_length=1, max_length=MAX_PATTERNS)]
 
 
 class _BudgetEntry(_Entry):
-    """A budget of storage; without ``topics`` it is for those of its label."""
+    """A budget of storage; a budget without ``topics`` is for the topics of its label."""
 
     name: str | None = None
     topics: _Topics = Field(default_factory=list)
@@ -183,12 +183,12 @@ class _BudgetEntry(_Entry):
 
 
 def _joined(topics: Iterable[str]) -> str:
-    """As a budget's topics stand in a plan."""
+    """Return a budget's topics as the text of a plan."""
     return ", ".join(sorted(set(topics)))
 
 
 class _OwnDocument(_Form):
-    """The whole of a document of quotahost's own; its keys have dashes for these names."""
+    """A whole document of quotahost's own form; its keys have dashes for the underscores of these names."""
 
     model_config = ConfigDict(alias_generator=lambda name: name.replace("_", "-"))
 
@@ -199,7 +199,7 @@ class _OwnDocument(_Form):
     budgets: list[_BudgetEntry] = Field(default_factory=list)
 
     def sections(self) -> "dict[str, Sequence[_Declares]]":
-        """The entries of those that stand there, if only as []."""
+        """Return the entries of each section that the document has, even if the section is []."""
         fields = {section: section.replace("-", "_") for section in _ENTRIES}
         return {section: getattr(self, name) for section, name in fields.items() if name in self.model_fields_set}
 
@@ -214,7 +214,7 @@ class _StrimziQuotas(_Form):
 
 
 class _KafkaUser(BaseModel):
-    """What a KafkaUser says of quotas; all else in it is left to Strimzi's user operator."""
+    """The quotas of a KafkaUser; all other fields are left to Strimzi's user operator."""
 
     name: str = Field(min_length=1, validation_alias=AliasPath("metadata", "name"))
     login: str | None = Field(None, validation_alias=AliasPath("spec", "authentication", "type"))
@@ -222,11 +222,11 @@ class _KafkaUser(BaseModel):
     label: ClassVar[None] = None
 
     def entity(self) -> Entity:
-        """Kafka's name of the user: ``KafkaUserModel.getUserName`` of Strimzi's user operator."""
+        """Return the user by Kafka's name, as ``KafkaUserModel.getUserName`` of Strimzi's user operator."""
         return Entity(user=f"CN={self.name}" if self.login in ("tls", "tls-external") else self.name)
 
     def amounts(self) -> dict[str, Amount]:
-        """By Kafka's keys. The operator takes away the quotas of a user without ``spec.quotas``, so it has none."""
+        """Return the quotas by Kafka's keys: none without ``spec.quotas``, because the operator removes them then."""
         return self.given.amounts() if self.given else {}
 
 
@@ -238,17 +238,17 @@ _ENTRIES: Final[Mapping[str, type[BaseModel]]] = {CLIENTS: _ClientEntry, CLUSTER
 
 @dataclass(slots=True)
 class Declared:
-    """What the files say."""
+    """All that the files declare."""
 
     quotas: dict[Entity, dict[str, Amount]] = field(default_factory=dict)
-    sections: set[str] = field(default_factory=set)  # what is managed at all, by the names of a file's sections
-    prune: bool = False  # whether a file asks for the removal of what no file names
-    left_out: list[str] = field(default_factory=list)  # of resources of Kubernetes that are no KafkaUser the kind
-    labels: dict[Entity, str] = field(default_factory=dict)  # by entity, of those that have one
+    sections: set[str] = field(default_factory=set)  # the names of the sections that a file has: these are managed
+    prune: bool = False  # whether a file asks for the removal of quotas that no file names
+    left_out: list[str] = field(default_factory=list)  # the kinds of Kubernetes resources that are no KafkaUser
+    labels: dict[Entity, str] = field(default_factory=dict)  # by entity
 
 
 def read_declared(files: Iterable[Path]) -> Declared:
-    """All that the files declare. Raises Unusable, which names each problem."""
+    """Return all that the files declare. Raises Unusable, which names each problem."""
     reading = _Reading()
     for document in chain.from_iterable(map(documents, files)):
         reading.document(document)
@@ -279,13 +279,13 @@ class _Reading:
                 self._entries += [(document, (section, number), entry) for number, entry in enumerate(entries)]
 
     def take_entries(self) -> None:
-        """Take the entries of all documents; only after the last one the topics of each label are known."""
+        """Take the entries of all documents, after the last document, when the topics of each label are known."""
         places: dict[Entity, str] = {}
         for document, way, entry in self._entries:
             entity, amounts = entry.entity(), entry.amounts()
             if entry.label is not None:
                 self.declared.labels[entity] = entry.label
-                if amounts.get("topics") == "":  # of a budget
+                if amounts.get("topics") == "":  # only a budget has topics
                     amounts["topics"] = _joined(self._topics.get(entry.label, ()))
                     if not amounts["topics"]:
                         lacking = "has no topics; write topics here, or the label's under topic-labels"
@@ -296,7 +296,7 @@ class _Reading:
             self.declared.quotas[entity] = amounts
 
     def _resource(self, document: Document, way: Way, resource: Any) -> None:
-        """A resource of Kubernetes, or a list of them as ``kubectl get -o yaml`` prints it."""
+        """Take a Kubernetes resource, or a list of resources as ``kubectl get -o yaml`` prints it."""
         content = resource if isinstance(resource, dict) else {}
         kind = content.get("kind")
         if kind in ("List", "KafkaUserList"):
@@ -315,7 +315,7 @@ class _Reading:
             return model.model_validate(content)
         except ValidationError as error:
             for details in error.errors(include_url=False, include_context=False):
-                within = [part for part in details["loc"] if part != "[key]"]  # pydantic's mark of a key that is wrong
+                within = [part for part in details["loc"] if part != "[key]"]  # pydantic's mark of a wrong key
                 self._problem(document, (*way, *within), *_words(details, model))
             return None
 
@@ -324,7 +324,7 @@ class _Reading:
 
 
 def _words(details: ErrorDetails, model: type[BaseModel]) -> Iterator[str]:
-    """The value, if it is one, and what is wrong with it."""
+    """Yield the value, unless it is a list or mapping, and what is wrong with it."""
     if details["type"] == "extra_forbidden":
         *above, key = details["loc"]
         form = _StrimziQuotas if model is _KafkaUser else _ENTRIES[str(above[0])] if above else model
@@ -341,10 +341,10 @@ def _words(details: ErrorDetails, model: type[BaseModel]) -> Iterator[str]:
 
 
 def read_properties(file: Path) -> Declared:
-    """The cluster-wide quotas of a properties file, where earlier versions kept them.
+    """Return the cluster-wide quotas of a properties file, where earlier versions kept them.
 
-    These are ``client.quota.callback.plugin.cluster-quota.``, then ``produce`` or ``fetch``, each with ``.default``,
-    ``.users``, ``.client-ids`` and ``.clients``. Raises QuotahostError if it has none, or a wrong one.
+    Their names are ``client.quota.callback.plugin.cluster-quota.``, then ``produce`` or ``fetch``, then ``.default``,
+    ``.users``, ``.client-ids`` or ``.clients``. Raises QuotahostError if the file has no such quota, or a wrong one.
     """
     broker = read_broker_file(file)
     declared = Declared(sections={CLUSTER})
@@ -367,7 +367,7 @@ def read_properties(file: Path) -> Declared:
 
 
 def _old_rates(kind: str, names: str, text: str) -> dict[tuple[str | Default | None, str | None], float | None]:
-    """Rates by user and client-id of one property, such as ``produce.users``; None is unlimited."""
+    """Return the rates by user and client-id of one property, such as ``produce.users``; None is unlimited."""
     if kind in ("produce", "fetch"):
         match names:
             case "default":
@@ -392,7 +392,7 @@ def _user_and_client_id(name: str) -> tuple[str | Default | None, str | None]:
 
 
 def in_yaml(quotas: Quotas) -> str:
-    """The text of a file that declares these quotas; entities as in tables, rates in the shortest exact form."""
+    """Return the text of a file that declares these quotas, in the order of tables, with the shortest exact rates."""
     content: dict[str, list[dict[str, Any]]] = {CLIENTS: [], CLUSTER: [], BUDGETS: []}
     for entity in sorted(quotas, key=Entity.order):
         rates = {key: _written_rate(rate) for key, rate in sorted(quotas[entity].items())}
@@ -404,7 +404,7 @@ def in_yaml(quotas: Quotas) -> str:
 
 
 def _written_rate(rate: Amount) -> Any:
-    """``10M``, ``unlimited``, the number, or a text of a budget."""
+    """Return ``10M``, ``unlimited``, the number, or a text of a budget."""
     if isinstance(rate, str):
         return rate
     if math.isinf(rate):

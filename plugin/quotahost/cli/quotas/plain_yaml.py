@@ -1,7 +1,7 @@
-"""YAML of strangers as plain values, with the line of each; with an alias it is refused.
+"""``documents`` reads untrusted YAML as plain values, with the line of each value, and refuses aliases.
 
-:func:`documents` goes event by event, so that nothing is built of an anchor or an alias, by which 300 bytes stand for
-gigabytes. All scalars stay text: a user ``007``, ``no`` or ``1e3`` is that name, and not a number or a truth value.
+:func:`documents` reads event by event and builds no alias, because 300 bytes with aliases can stand for gigabytes. All
+scalars stay text: a user ``007``, ``no`` or ``1e3`` is that name, and not a number or a boolean.
 """
 
 from collections.abc import Iterator
@@ -14,24 +14,24 @@ import yaml
 from quotahost.base.errors import Unusable
 from quotahost.base.text import escaped, printable
 
-#: From a document's root to a value: keys of mappings and numbers in lists.
+#: The path from a document's root to a value: keys of mappings and indexes of lists.
 Way: TypeAlias = tuple[str | int, ...]
 _NOTHING: Final = ("", "~", "null", "Null", "NULL")
-# libyaml's where PyYAML was built with it: ten times as quick.
+# If PyYAML was built with libyaml, its loader is ten times as fast.
 _LOADER: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _DUMPER: Final[type[yaml.SafeDumper]] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 @dataclass(slots=True)
 class Document:
-    """A YAML document: mappings, lists, texts and None, and by the way to each value its line, from 1."""
+    """A YAML document: its content (mappings, lists, texts, None), and the line of each value by its way, from 1."""
 
     file: Path
     content: Any = None
     lines: dict[Way, int] = field(default_factory=dict)
 
     def place(self, way: Way) -> str:
-        """File, line and path of a value, or of what is nearest to it: ``quotas.yaml:7: quotas[2].user``."""
+        """Return file, line and path of a value: ``quotas.yaml:7: quotas[2].user``; the line may be a parent's."""
         near = way
         while near and near not in self.lines:
             near = near[:-1]
@@ -40,7 +40,7 @@ class Document:
         return f"{where}: {path}" if path else where
 
     def value(self, event: Any, events: Iterator[Any], way: Way = ()) -> Any:
-        """The value that begins with an event; those that belong to it are taken from the others."""
+        """Return the value that begins with ``event``; the value's other events are taken from ``events``."""
         self.lines[way] = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
             raise Unusable(f"{self.place(way)}: has an alias or anchor (* or &); write out what it stands for")
@@ -56,13 +56,13 @@ class Document:
             if key.value in content:
                 raise Unusable(f"{self.file}:{line}: {printable(key.value)} is there twice; remove one of both")
             content[key.value] = self.value(next(events), events, (*way, key.value))
-            # Where the key stands, not its value, which may begin on a later line.
+            # The line is the key's, because the value may begin on a later line.
             self.lines[(*way, key.value)] = line
         return content
 
 
 def _until_end(events: Iterator[Any]) -> Iterator[Any]:
-    """The events of a list or mapping, of which each takes those that belong to it; without the last."""
+    """Yield the first event of each item of a list or mapping; the caller takes the other events of the item."""
     for event in events:
         if isinstance(event, yaml.CollectionEndEvent):
             return
@@ -70,7 +70,7 @@ def _until_end(events: Iterator[Any]) -> Iterator[Any]:
 
 
 def documents(file: Path) -> Iterator[Document]:
-    """The documents of a file; empty ones are left out. Raises Unusable, with place and remedy."""
+    """Yield the documents of a file, except empty ones. Raises Unusable, with place and remedy."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -85,24 +85,24 @@ def documents(file: Path) -> Iterator[Document]:
                 if document.content is not None:
                     yield document
     except (yaml.YAMLError, RecursionError) as error:
-        problem = " ".join(str(error).split())  # of lines, in which it also stands where that is
+        problem = " ".join(str(error).split())  # the error has several lines, and names the place
         raise Unusable(f"{file} is no YAML: {problem}; mend the line or the one before") from None
 
 
 def dumped(content: Any) -> str:
-    """The YAML of plain values. Strange names stand in double quotes, in which our escapes mean the same characters."""
+    """Return plain values as YAML. Unusual names are in double quotes, where our escapes mean the same characters."""
     return escaped(yaml.dump(content, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=1_000_000), keep="\n")
 
 
 class _Dumper(_DUMPER):  # type: ignore[valid-type,misc]  # one of two classes
-    """Without aliases, which reading refuses."""
+    """Writes no aliases, because :func:`documents` refuses them."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
-        # In double quotes what isn't printable is escaped: else PyYAML would write U+0085 as it is, a blank. So is what
-        # standard output can't show (quotahost.cli.start).
+        # In double quotes PyYAML escapes unprintable characters; otherwise it may write U+0085, which it reads as a
+        # blank. Characters that standard output can't show are escaped, too (quotahost.cli.start).
         style = None if data.isascii() and data.isprintable() else '"'
         scalar: yaml.ScalarNode = self.represent_scalar("tag:yaml.org,2002:str", data, style)
         return scalar

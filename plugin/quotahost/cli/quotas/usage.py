@@ -1,16 +1,15 @@
-"""``quotahost quotas usage``: who used what in a month, by the labels of the declared files (``(no label)`` for the
-rest), bytes stored in byte-hours, for a bill; and hours without records.
+"""``quotahost quotas usage`` sums the use of a month by the labels of the declared files, for a bill.
 
 1. Spark sums the month of the pipeline's history (``quotahost.pipeline.history``): a row for each client, with the
-   bytes that it wrote and read, and one for each budget of storage, with the bytes that it held.
-2. Each row goes to the label of the most specific entity that has one. What has none goes to the label "", so that the
-   sums of all labels are those of all that is recorded.
-3. The hours of which nothing is recorded are counted, as a bill must not take them for hours without use.
+   bytes that the client wrote and read, and a row for each budget of storage, with the bytes that the budget held.
+2. The command adds each row to the label of the most specific entity that has a label. Rows without a label count for
+   the label "", shown as ``(no label)``, so that the sums of all labels are the sums of all records.
+3. The command counts the hours without records, because a bill must not treat them as hours without use.
 
 Storage is billed by bytes times time: a team that fills a budget on the last day pays for a day. So a budget's bytes
-are summed as byte-hours, each recorded part of the time with its mean. A month, a day and an hour are those of UTC.
+are summed as byte-hours, each recorded part of the time with its mean. Months, days and hours are in UTC.
 
-No more than a row for each label and hour is kept here, however many clients there are.
+This process keeps no more than a row for each label and hour, however many clients there are.
 """
 
 from collections import defaultdict
@@ -34,7 +33,7 @@ _HOUR: Final = timedelta(hours=1)
 
 @dataclass(slots=True)
 class Sum:
-    """What one label used in the month: bytes from and to clients; of budgets byte-hours, mean and newest bytes."""
+    """The use of one label in the month: bytes from and to clients; byte-hours, mean and last bytes of budgets."""
 
     written: float = 0.0
     read: float = 0.0
@@ -45,15 +44,15 @@ class Sum:
 
 @dataclass(slots=True)
 class Bill:
-    """All that is recorded of a month."""
+    """The sums of all that is recorded of a month."""
 
-    since: datetime  # the first time of the month
-    until: datetime  # that of the next one
-    #: By cluster and label; the label "" is of what has none.
+    since: datetime  # the start of the month
+    until: datetime  # the start of the next month
+    #: The sums by cluster and label; the label "" stands for use without a label.
     sums: dict[tuple[str, str], Sum] = field(default_factory=lambda: defaultdict(Sum))
-    #: By cluster the hours of which something is recorded, counted from 1970 on.
+    #: The hours that have records, by cluster, as numbers of hours since 1970.
     hours: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    #: The kinds of records that the history has none of, and what to turn on for them.
+    #: The kinds of records that the history lacks, each with the settings that make brokers write them.
     missing: list[str] = field(default_factory=list)
 
     @property
@@ -62,12 +61,12 @@ class Bill:
 
     @property
     def written_by(self) -> datetime:
-        """When the pipeline has written the last minutes: records may be late, and it writes from time to time."""
+        """The time by which the pipeline has written the last minutes: records may be late, files come at intervals."""
         return self.until + LATE + 2 * EVERY
 
 
 def parse_month(text: str) -> tuple[datetime, datetime]:
-    """The first time of a month such as 2026-11, and of the next one, in UTC. Raises ValueError if it is no month."""
+    """Return the starts of a month such as 2026-11 and of the next one, in UTC. Raises ValueError if it is no month."""
     try:
         since = datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC)
         return since, (since + timedelta(days=31)).replace(day=1)
@@ -76,15 +75,15 @@ def parse_month(text: str) -> tuple[datetime, datetime]:
 
 
 def last_month(now: datetime) -> str:
-    """The last month that is over, as :func:`parse_month` reads it."""
+    """Return the last month that is over, in the form that :func:`parse_month` reads."""
     return f"{now.replace(day=1) - timedelta(days=1):%Y-%m}"
 
 
 def label_of(labels: Mapping[Entity, str], user: str, client_id: str) -> str:
-    """The label of a client; "" if it has none.
+    """Return the label of a client; "" if the client has none.
 
-    An entity without a label leaves the client to a less specific one. Of the same names in both sections of a file,
-    the cluster-wide quota's label counts.
+    If an entity has no label, a less specific entity's label counts. If both sections of a file have an entity with the
+    same names, the label of the cluster-wide quota counts.
     """
     for by_user, by_client_id in (
         (user, client_id), (user, DEFAULT), (user, None), (DEFAULT, client_id), (None, client_id),
@@ -100,7 +99,7 @@ def bill(
     spark: SparkSession, history: str, month: tuple[datetime, datetime], clusters: Sequence[str],
     labels: Mapping[Entity, str],
 ) -> Bill:  # fmt: skip
-    """Sum a month of the history: the folder that was given to the pipeline. Without ``clusters`` all count.
+    """Sum a month of ``history``, the folder that the pipeline writes to; all clusters count if ``clusters`` is empty.
 
     Raises QuotahostError if nothing is recorded of that month.
     """
@@ -146,7 +145,7 @@ def _add_budgets(made: Bill, rows: DataFrame, labels: Mapping[Entity, str]) -> N
         to.newest += row["newest"]
 
 
-#: The folders of the history, what their rows are added by, and what to do where there is no such folder.
+#: Each folder of the history, with its columns, the function that adds its rows, and the remedy if it has no rows.
 _KINDS: Final = (
     ("usage", USAGE_COLUMNS, _add_clients,
      "bytes in and out: turn on the task publish-usage and set cluster-wide quotas"),

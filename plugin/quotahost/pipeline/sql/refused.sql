@@ -1,6 +1,6 @@
--- The refused records -> dead letters: the beginning of the record, and as headers its reason, its place, its key and how
--- long it was. With a value of any length a letter could exceed what Kafka takes, and its batch would fail for ever.
--- After a crash a letter may be written again, under the same key.
+-- This query makes dead letters of the refused records. A letter has the first bytes of the record's value, and headers
+-- with the reason, topic, partition, offset, size and key. The value is cut, because a letter larger than Kafka accepts
+-- would make its batch fail forever. After a crash the query may write a letter again, with the same key.
 SELECT concat_ws('-', topic, partition, offset) AS key, substring(value, 1, {value_bytes}) AS value,
   array(
     struct('reason' AS key, binary(reason) AS value),

@@ -1,20 +1,20 @@
--- The volumes of all brokers -> a few rows for each cluster, with the columns of Kind in pipeline/cluster.py: one for the
--- volumes of one capacity with the same limits, of which the one that consumes more is nearer to any limit.
+-- This query reduces the volumes of all brokers to a few rows for each cluster, with the columns of Kind in
+-- pipeline/cluster.py: one row for the volumes with the same capacity and limits. The fullest is the nearest to any limit.
 WITH timed AS (
   SELECT *, coalesce(nullif(cluster, ''), :cluster) AS clusterId, unix_millis(now) + :ahead AS at
-  -- What came by a topic that isn't read any more would list each broker once more, as one that is stale.
+  -- The state may have rows of a topic that is no longer read; they would list each broker a second time, as stale.
   FROM {state} WHERE :topics = '[]' OR array_contains(from_json(:topics, 'ARRAY<STRING>'), topic)),
-listed AS (  -- as columns: Spark doesn't compile what an aggregate computes from its input itself
+listed AS (  -- these are columns, because Spark doesn't compile expressions inside an aggregate
   SELECT clusterId AS cluster, broker, seen, offline, budgets,
-    -- A broker that is expired is neither counted nor named: only what it had last is told.
+    -- An expired broker is neither counted nor named; only its last volumes are kept.
     seen < timestamp_millis(at - :expiry) AS expired, first AND seen >= timestamp_millis(at - :expiry) AS first,
     capacity, consumed, softType, softLevel, hardType, hardLevel, at, topics,
     if(topics IS NULL, NULL, struct(-consumed AS k, broker, volumeName)) AS teller,
     if(topics IS NULL, NULL, struct(consumed, to_json(topics))) AS told,
     seen >= timestamp_millis(at - :validity) AS fresh,
-    -- The negated consumption comes first: the smallest structs are the fullest volumes.
+    -- The negated consumption comes first, so the smallest structs are the fullest volumes.
     if(volumeName IS NULL OR seen < timestamp_millis(at - :validity), NULL, struct(-consumed AS k, broker, volumeName, fillRate)) AS item,
-    -- What a silent broker had last, however long ago: only its readers know whether it is fenced, so that this still counts.
+    -- The last volumes of a silent broker are kept at any age: if it is fenced, they still count, and only readers know that.
     if(volumeName IS NULL OR seen >= timestamp_millis(at - :validity), NULL, struct(-consumed AS k, broker, volumeName, fillRate)) AS last
   FROM timed)
 SELECT cluster, at, capacity, if(softType IS NULL, NULL, struct(softType, softLevel)) AS soft,
@@ -23,7 +23,7 @@ SELECT cluster, at, capacity, if(softType IS NULL, NULL, struct(softType, softLe
   collect_list(struct(broker, offline)) FILTER (WHERE offline IS NOT NULL AND fresh) AS offline,
   collect_list(struct(broker, fresh, budgets)) FILTER (WHERE budgets IS NOT NULL AND NOT expired) AS budgets,
   unix_millis(max(seen) FILTER (WHERE NOT expired)) AS newest, count(item) AS volumes,
-  -- in two halves: a sum of decimals makes an object for each row, a sum of whole numbers could overflow
+  -- The sum has two halves: a sum of decimals makes an object for each row, and a sum of BIGINTs could overflow.
   coalesce(sum(shiftright(consumed, 31)) FILTER (WHERE fresh), 0) AS used_high,
   coalesce(sum(consumed & 2147483647) FILTER (WHERE fresh), 0) AS used_low,
   coalesce(min_by(item, item, {worst}) FILTER (WHERE item IS NOT NULL), array()) AS fullest,
