@@ -43,7 +43,7 @@ TRIED: Final = ((4, 0), (4, 4))
 
 # ---- the interpreter -------------------------------------------------------------------------------------------
 
-_TIMEOUT: Final = 30.0  # seconds, as the shim's
+_TIMEOUT: Final = 30.0  # seconds, as in the shim
 
 
 class Interpreter(BaseModel):

@@ -51,7 +51,7 @@ class Retention:
 
         def kept(unit: str) -> int | None:
             local = int(properties.get(f"local.retention.{unit}", "-2"))
-            # -2 stands for the retention of the whole topic.
+            # -2 is Kafka's default, and means that retention.ms or retention.bytes applies to this disk, too.
             is_local = is_tiered and local != -2
             number = local if is_local else int(properties.get(f"retention.{unit}", "-1"))
             return number if number >= 0 else None

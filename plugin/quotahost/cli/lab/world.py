@@ -340,7 +340,7 @@ class Recording:
         return self.place(fmean(sample.used for sample in self.samples[quarter * size : (quarter + 1) * size]))
 
     def silence(self, client: int) -> int:
-        """The longest time in ms in which a client got nothing while the state was not PAUSE."""
+        """The longest time in ms in which the broker appended nothing from a client while the state was not PAUSE."""
         longest = current = 0
         for old, new in pairwise(self.samples):
             idle = new.sent[client] == old.sent[client] and new.state is not State.PAUSE
