@@ -1,4 +1,4 @@
-"""``quotahost doctor`` and ``quotahost plugins``: the commands collect facts, run the checks and print the findings.
+"""``quotahost doctor`` and ``quotahost plugins`` collect facts, run the checks and print the findings.
 
 1. The facts are a broker's properties, its interpreter, a folder of Kafka, and a running cluster. Each may be missing.
 2. The other modules check these facts, and return findings (:class:`quotahost.cli.console.Finding`).

@@ -36,7 +36,7 @@ _EVERYBODY: Final = "User:*"
 _LIES: Final = CHANGES - {"Create"}
 _DELETED: Final = (kept.REFUSED, kept.TICKS)  # these need no compaction: nobody reads their old records
 _WRITTEN_BY: Final = {kept.SNAPSHOTS: "publish-volumes", kept.USAGE: "publish-usage", LOOKS: "publish-usage"}
-#: By topic, the factor sources that trust its records.
+#: For each topic, the factor sources that trust its records.
 _BELIEVED_BY: Final = {kept.CLUSTER_VOLUMES: ("cluster-volumes",), kept.SNAPSHOTS: SNAPSHOT_READERS}
 _LARGEST: Final = 1048588  # bytes; Kafka's default of max.message.bytes, which fits the default of producers
 
@@ -56,7 +56,7 @@ def _is_believed(topic: Topic, settings: Settings) -> bool:
 
 
 def needed(settings: Settings | None, role: AclRole) -> dict[str, frozenset[str]]:
-    """By topic, Read and Write as the role needs them. With settings, the plugins need only what these settings use."""
+    """For each topic, Read and Write as the role needs them. Plugins need only what these settings, if any, use."""
     needs: dict[str, frozenset[str]] = {}
     for name, topic in named(settings).items():
         operations = {"Read", "Write"} & set[str](topic.operations(role))

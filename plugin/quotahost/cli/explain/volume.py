@@ -1,8 +1,8 @@
 """``quotahost explain --volume`` shows what fills a volume, how fast, who writes, and what a shorter retention frees.
 
 1. The broker tells its log directories, the limits of its volumes, and the clients that write (:func:`ask_volumes`).
-2. This process, as the broker's user, lists the log directories twice, some seconds apart, and so finds the topics that
-   take space and grow (``quotahost.broker.disks.topics``). So a slow disk blocks no thread of the broker.
+2. This process, as the broker's user, lists the log directories twice, some seconds apart, to find the topics that take
+   space and grow (``quotahost.broker.disks.topics``). So a slow disk blocks no thread of the broker.
 3. The broker tells the retention of the largest topics, and ``retention`` works out what a shorter one would free.
 
 If no volume is named, the command lists all volumes and budgets. ``quotahost top`` shows the same of a volume that the

@@ -1,4 +1,4 @@
-"""Reads the history (Parquet) by Spark: readings for ``report``, ``replay`` and the bill, and the bytes of budgets.
+"""Spark reads the history (Parquet) here: readings for ``report``, ``replay`` and the bill, and the bytes of budgets.
 
 Spark groups the rows into parts of the time (buckets), so every query returns few enough rows for this process's
 memory, whatever the size of the history.

@@ -1,4 +1,4 @@
-"""``quotahost report`` and ``quotahost replay``: their options, their tables, and a replay's JSON.
+"""``quotahost report`` and ``quotahost replay`` read their options, and print tables, or a replay as JSON.
 
 ``history`` reads the history, ``play`` plays a replay, and ``pages`` makes the HTML page with figures of ``drawing``.
 """

@@ -398,7 +398,7 @@ def replayed_client(client: ClientUse, factors: Sequence[FactorPoint], until: fl
 # its writers and let them go on. So no policy is asked. A replay tells only facts that hold for every policy: for how
 # long the bytes were beyond the soft limit and the hard limit, with limits that are computed as in a broker.
 
-#: By name, the budget then and the new budget, each with its ``budget.soft.share``.
+#: For each budget's name, the budget then and the new budget, each with its ``budget.soft.share``.
 Declared = Mapping[str, tuple[tuple[Budget, float], tuple[Budget, float]]]
 
 

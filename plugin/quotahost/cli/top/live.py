@@ -68,7 +68,7 @@ class Watched(Protocol):
 def watch(watched: Watched, look: Look, choice: Choice, interval: float) -> None:
     """Show the live table until the user leaves it, first with this look; ``interval`` is in seconds between looks."""
     terminal, screen = Terminal(), Screen(look, choice)
-    # The default handlers of these signals would leave the terminal on its second screen, and without an echo.
+    # The default actions of these signals would leave the terminal on its second screen, and without an echo.
     for number in (signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     signal.signal(signal.SIGTSTP, signal.SIG_IGN)
