@@ -1,1 +1,1 @@
-"""``quotahost doctor``: looks at an installation and a properties file before the broker is started."""
+"""``quotahost doctor`` checks an installation and a properties file before an operator starts the broker."""

@@ -1,7 +1,8 @@
-"""``quotahost doctor`` and ``plugins``: facts, checks, output; and which clients' libraries give up early in a PAUSE.
+"""``quotahost doctor`` and ``quotahost plugins`` collect facts, run the checks and print the findings.
 
-The facts are a broker's properties, its interpreter, a folder of Kafka, and a running cluster; each may be missing.
-Every other module is checks, from some of these facts to findings (:class:`quotahost.cli.console.Finding`).
+1. The facts are a broker's properties, its interpreter, a folder of Kafka, and a running cluster. Each may be missing.
+2. The other modules check these facts, and return findings (:class:`quotahost.cli.console.Finding`).
+3. :func:`check_client_software` finds connected clients whose library gives up early in a PAUSE.
 """
 
 import sys
@@ -28,7 +29,7 @@ from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.sections import revealed
 
-#: By what clients call their software (KIP-511): those that give up early in a PAUSE (docs/clients.md).
+#: Client libraries that give up early in a PAUSE (docs/clients.md), by the software name that a client sends (KIP-511).
 _IMPATIENT: Final = {
     "sarama": "use sarama, which reports records as failed 0.3 s after a PAUSE began unless it is told to go on",
     "unknown": "don't name their software: kafka-go, kafkajs, aiokafka and kafka-python 2 don't, and report records "
@@ -116,13 +117,13 @@ def _cluster(
     yield Section("Clients", list(check_client_software()))
     if not (broker and settings and settings.kafka) or client_config:
         return
-    # What the properties' own kafka.* may do, if they stand there in full.
+    # This checks the rights of the plugins' own client, if the file has all kafka.* properties in full.
     if unresolved := ", ".join(name for name in broker.unresolved if name.startswith(f"{PREFIX}kafka.")):
         remedy = f"--client-config FILE with them, and --as {AclRole.PLUGINS.value}"
         findings = [note(f"not checked: only the broker knows {unresolved}", remedy)]
     else:
         config = revealed(settings.kafka)
-        # They may connect to another listener than who looks.
+        # The plugins may connect to another listener than the doctor does.
         theirs = config.get("bootstrap.servers", against)
         findings, _ = ask_cluster(theirs, config, settings, AclRole.PLUGINS)
     yield Section("Topics, as the brokers' plugins", findings)
@@ -132,16 +133,16 @@ def ask_cluster(
     against: str, config: Mapping[str, str], settings: Settings | None, role: AclRole | None = None,
     broker: BrokerFile | None = None,
 ) -> tuple[list[Finding], list[Finding]]:  # fmt: skip
-    """What one connection tells of a running cluster: of its topics, and of the values that it stores for a broker.
+    """Findings of one connection to a running cluster: on its topics, and on the values that it stores for a broker.
 
-    ``config`` is how to connect, in librdkafka's names, empty to connect as anybody can; ``role`` is whose that is.
+    ``config`` has librdkafka's properties; it is empty for a client without credentials. ``role`` is its role.
     """
     try:
         admin = connect({**config, "bootstrap.servers": against}, _ANSWER)
         topics = list(check_cluster(admin, against, config, settings, role))
     except NoAnswer as problem:
         who = "with these credentials" if config else "a client without credentials"
-        # A listener that wants credentials is right to turn anybody away.
+        # A listener that requires credentials is right to refuse a client without credentials.
         tell = note if problem.lets_others_in and not config and not role else wrong
         text = f"{against} doesn't answer {who}: {problem}"
         return [tell(text, "another listener, or --client-config FILE")], []
@@ -149,7 +150,7 @@ def ask_cluster(
 
 
 def check_client_software() -> Iterator[Finding]:
-    """Which connected clients use a library that gives up early in a PAUSE, by the gauges of this machine's brokers."""
+    """Connected clients whose library gives up early in a PAUSE, from the gauges of the brokers of this machine."""
     connections = Counter[str]()
     brokers = running()
     for broker in brokers:

@@ -1,17 +1,17 @@
-"""Checks what is installed: the Python that the broker would start, plugins, quotahost's jar, Kafka's insides, Java.
+"""The doctor checks an installation: the broker's Python and plugins, quotahost's jar, Kafka's internals, and Java.
 
-1. :func:`ask` runs ``broker.host.probe`` with the interpreter, the script that the shim itself runs before it starts
-   Python, and :func:`check_python` shows its answer: version 3.11 or newer, no free-threaded build, the packages
-   quotahost and jpype1, and inside the broker's process a shared libpython.
-2. :func:`check_jar` compares quotahost's jar with these packages. It carries Java's half and JPype's Java classes, and
-   both must be of the versions that are installed, or the broker's start fails. A Python in a process of its own
-   (``python.process=child``) needs no Java classes, and may be of another release that has the same protocol.
-3. :func:`check_version` looks at Kafka's version, and :func:`check_internals` at what quotahost uses of Kafka's insides
-   (``org.quotahost.internals.Internals``, in a JVM with both jars, says what the broker's log would say).
+1. :func:`ask` runs the script ``broker.host.probe`` in the broker's interpreter, as the shim does before it starts
+   Python. :func:`check_python` shows the answers: version 3.11 or newer, no free-threaded build, the packages quotahost
+   and jpype1, and, if Python runs inside the broker's process, a shared libpython.
+2. :func:`check_jar` compares quotahost's jar with these packages. The jar contains the shim and JPype's Java classes.
+   The broker's start fails unless both have the installed versions. A Python in a process of its own
+   (``python.process=child``) needs no classes of JPype, and may be of another release that has the same protocol.
+3. :func:`check_version` checks Kafka's version. :func:`check_internals` runs ``org.quotahost.internals.Internals`` in a
+   JVM with both jars, and shows what the broker's log would say about the internals of Kafka that quotahost uses.
 
-The plugins of a broker are installed in the environment of the broker's interpreter, which may be another than the
-one that runs this command: then only that environment's own doctor can look at them. The probe is isolated (``-I``), as
-the broker's own Python is: no file in the working directory can stand in for a module.
+A broker's plugins are installed for the broker's interpreter. If another interpreter runs this command, only the doctor
+of the broker's interpreter can check them. The probe runs isolated (``-I``), as the broker's own Python does, so no
+file in the working directory can replace a module.
 """
 
 import inspect
@@ -36,39 +36,39 @@ from quotahost.settings.declaration import PREFIX
 
 EXECUTABLE: Final = f"{PREFIX}python.executable"
 PROCESS: Final = f"{PREFIX}python.process"
-OURS: Final = f"{EXECUTABLE}={sys.executable}"  # the property by which a broker uses this environment
-#: The oldest and the newest release line that quotahost was tried with, of one major version; the jar names all of them
-#: (tools/jar_resources.py).
+OURS: Final = f"{EXECUTABLE}={sys.executable}"  # the property that makes a broker use this environment
+#: The oldest and the latest Kafka release line that quotahost was tested with, both of one major version. The jar lists
+#: all lines between them (tools/jar_resources.py).
 TRIED: Final = ((4, 0), (4, 4))
 
 # ---- the interpreter -------------------------------------------------------------------------------------------
 
-_TIMEOUT: Final = 30.0  # seconds, as the shim's
+_TIMEOUT: Final = 30.0  # seconds, as in the shim
 
 
 class Interpreter(BaseModel):
-    """A Python's answers to the probe; "" for what it doesn't have."""
+    """The probe's answers about a Python; "" stands for a thing that this Python doesn't have."""
 
     named: str  # the executable as the operator named it, a path or a name to look up on PATH
-    process: str = "broker"  # or "child", where the broker starts it as a process of its own (``python.process``)
+    process: str = "broker"  # or "child", if the broker starts Python as a process of its own (``python.process``)
     version: str
-    executable: str = ""  # the path that it gives for itself
+    executable: str = ""  # the path that Python reports for itself
     prefix: str = ""
     libpython: str = ""
-    build: str = ""  # variables of its build, as ``NAME=VALUE``
+    build: str = ""  # variables of Python's build, as ``NAME=VALUE``
     jpype1: str = ""  # the installed version
-    quotahost: str = ""  # likewise
-    problem: tuple[str, ...] = ()  # why a broker can't start it, each with its remedy after a tab
+    quotahost: str = ""  # the installed version
+    problem: tuple[str, ...] = ()  # the reasons why a broker can't start this Python, each with a remedy after a tab
 
     @property
     def is_here(self) -> bool:
-        """Whether it is of this environment, which a link may name; executables of several may be links to one file."""
+        """Whether it belongs to this environment, by its prefix: executables of several may be links to one file."""
         return Path(self.prefix).resolve() == Path(sys.prefix).resolve()
 
 
 def ask(executable: str, process: str = "broker") -> Interpreter:
-    """Run the probe that the shim runs before it starts Python. Raises QuotahostError if no Python of use answers."""
-    # As text, since quotahost may not be installed for that interpreter. Versions are compared with the jar's.
+    """Run the probe that the shim runs before it starts Python. Raises QuotahostError if no suitable Python answers."""
+    # The probe is passed as text, as quotahost may not be installed there; "" accepts any version (see check_jar).
     done = _run([executable, "-I", "-c", inspect.getsource(probe), "", "", process])
     lines = [line.partition("=") for line in done.stdout.splitlines()]
     facts = {key: value for key, _, value in lines}
@@ -79,7 +79,7 @@ def ask(executable: str, process: str = "broker") -> Interpreter:
 
 
 def _run(command: Sequence[str], **more: Any) -> subprocess.CompletedProcess[str]:
-    """Run it without standard input, for which a wrong program might wait. Raises QuotahostError unless it ends."""
+    """Run a command without standard input, so that it can't wait for input. Raises QuotahostError unless it ends."""
     try:
         return subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT, check=False,
@@ -92,12 +92,12 @@ def _run(command: Sequence[str], **more: Any) -> subprocess.CompletedProcess[str
 
 
 def _last_words(done: subprocess.CompletedProcess[str], otherwise: str) -> str:
-    """The last line of its standard error."""
+    """The last line of the command's standard error."""
     return printable(done.stderr.strip().rpartition("\n")[2] or otherwise)
 
 
 def check_python(interpreter: Interpreter) -> Iterator[Finding]:
-    """What the broker's start would find."""
+    """Findings on this interpreter, which the broker's start would report, too."""
     named, executable = interpreter.named, interpreter.executable
     yield good(executable if named == executable else f"{executable} (as {named})")
     if not Path(named).is_absolute():
@@ -113,7 +113,7 @@ def check_python(interpreter: Interpreter) -> Iterator[Finding]:
 
 
 def check_plugins() -> Section:
-    """A row for each plugin of this Python. A broken one is weak here; it is wrong only where a property names it."""
+    """A row for each plugin of this Python. A broken plugin is weak here; ``settings`` finds those that are in use."""
     found = survey()
     rows = [(entry.role, entry.name, entry.distribution, entry.version, entry.error or "ok") for entry in found]
     findings = [
@@ -128,7 +128,7 @@ def check_plugins() -> Section:
 
 
 def check_jar(kafka_home: Path | None, interpreter: Interpreter | None) -> Iterator[Finding]:
-    """The jar in Kafka's ``libs``, or without a Kafka the one that this package carries."""
+    """Check the jar in Kafka's ``libs``, or, if no Kafka is given, the jar inside this package."""
     if kafka_home is None:
         yield note("the broker's classpath is not checked", "give --kafka-home DIR")
         try:
@@ -141,7 +141,7 @@ def check_jar(kafka_home: Path | None, interpreter: Interpreter | None) -> Itera
     if len(jars) == 1:
         yield from _versions(jars[0], interpreter, install)
     elif jars:
-        # Java would take each class from whichever of them the classpath lists first.
+        # Java would load each class from the jar that comes first in the classpath.
         names = ", ".join(jar.path.name for jar in jars)
         yield wrong(f"more than one jar of quotahost's in {libs}: {names}", f"{install}, which leaves one")
     else:
@@ -151,14 +151,14 @@ def check_jar(kafka_home: Path | None, interpreter: Interpreter | None) -> Itera
 def _versions(jar: Jar, interpreter: Interpreter | None, remedy: str) -> Iterator[Finding]:
     yield good(f"{jar.path}, of quotahost {jar.quotahost} with jpype {jar.jpype}")
     if interpreter is None or not interpreter.quotahost:
-        return  # that quotahost isn't installed there is a finding of the interpreter
+        return  # check_python reports that quotahost isn't installed there
     if interpreter.process == "child":
         if jar.quotahost != interpreter.quotahost:
             yield note(f"Python has quotahost {interpreter.quotahost}: it has to have the same protocol, or is refused")
         return
     pairs = (("quotahost", jar.quotahost, interpreter.quotahost), ("jpype1", jar.jpype, interpreter.jpype1))
     for name, needed, installed in pairs:
-        # Exactly: JPype's Java classes work with the native module of their own version only.
+        # The versions must be equal: JPype's Java classes only work with the native module of the same version.
         if needed != installed:
             yield wrong(f"the jar needs {name} {needed}, installed is {installed or 'none'}", remedy)
 
@@ -168,12 +168,12 @@ def _versions(jar: Jar, interpreter: Interpreter | None, remedy: str) -> Iterato
 _JAR: Final = re.compile(r"kafka-clients-(\d+)\.(\d+)\.(\d+)[^/]*\.jar")
 _INTERNALS: Final = "org.quotahost.internals.Internals"
 _MADE_FOR_IT: Final = "a quotahost that was made for this Kafka"
-#: Options that a JVM takes from its environment, files with more of them among these.
+#: Environment variables from which a JVM takes options, files with options, or its classpath.
 _JVM_OPTIONS: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH")
 
 
 def check_version(kafka_home: Path) -> Finding:
-    """Whether quotahost was tried with this Kafka, by the names of its jars."""
+    """Whether quotahost was tested with this Kafka, whose version is in the names of its jars."""
     libs = kafka_home / "libs"
     known = next(filter(None, (_JAR.fullmatch(jar.name) for jar in sorted(libs.glob("kafka-clients-*.jar")))), None)
     if known is None:
@@ -185,23 +185,23 @@ def check_version(kafka_home: Path) -> Finding:
 
 
 def check_internals(kafka_home: Path) -> Iterator[Finding]:
-    """A finding for each thing that the Kafka in this folder has not, of those that quotahost uses."""
+    """A finding for each internal that quotahost uses and that the Kafka in this folder doesn't have."""
     libs, home = kafka_home.absolute() / "libs", os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java").absolute()) if home else "java"
     environment = {name: value for name, value in os.environ.items() if name not in _JVM_OPTIONS}
     try:
-        ours = "" if jars_in(libs) else f":{carried_jar().path}"  # without one of the broker's own
+        ours = "" if jars_in(libs) else f":{carried_jar().path}"  # this package's jar, if Kafka has none
         command = [java, "-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp", f"{libs}/*{ours}", _INTERNALS]
-        done = _run(command, cwd="/", env=environment)  # far from the working directory
+        done = _run(command, cwd="/", env=environment)  # no file in the working directory has an effect
         *lines, end = done.stdout.splitlines() or [""]
-        if end != "end":  # the folder may have no Kafka in it
+        if end != "end":  # for example, there is no Kafka in the folder
             raise QuotahostError(_last_words(done, "java printed nothing"))
     except QuotahostError as error:
         yield note(f"Nobody has looked for what quotahost uses of Kafka: {error}")
         return
     for line in lines:
         level, _, sentence = line.partition("\t")
-        text = sentence.partition("; look for")[0]  # the remedy says it
+        text = sentence.partition("; look for")[0]  # the remedy has this part already
         yield wrong(text, _MADE_FOR_IT) if level == "wrong" else weak(text, _MADE_FOR_IT)
     if not lines:
         yield good("it has all that quotahost uses of it")

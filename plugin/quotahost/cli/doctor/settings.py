@@ -1,11 +1,12 @@
-"""Checks a broker's properties: whether they are understood, what they leave weak (listeners, windows, fence, floor).
+"""The doctor checks a broker's properties: whether quotahost understands them, and which ones protect too little.
 
-1. :func:`check_settings` reads them as the broker does. Its section's table lists every property as understood, with
-   full units and without secrets.
-2. :func:`check_weaknesses` looks for what is allowed and works, but exempts somebody or protects less than it seems to:
-   listeners, the plugins' login, quotas and their windows, topic quotas, and what keeps a factor from protecting the
-   disks (:func:`check_protection`). Rights to topics are in ``topics``. The broker starts with these
+1. :func:`check_settings` reads the properties as the broker does. The table of its section lists every property as
+   quotahost understands it, with full units and without secrets.
+2. :func:`check_weaknesses` looks for settings that are valid, but exempt clients or protect less than they seem to:
+   listeners, the plugins' login, quotas and their windows, topic quotas, and whatever keeps a factor from protecting
+   the disks (:func:`check_protection`). The module ``topics`` checks the rights to topics. The broker starts with such
    settings, so few of these findings are ``wrong``.
+3. :func:`check_stored` finds values that a running cluster stores, and that override the broker's file.
 """
 
 import ipaddress
@@ -41,24 +42,24 @@ from quotahost.units.show import show_duration, show_number
 
 _CLASS: Final = f"{PREFIX}class"
 _SENSORS_LIVE: Final = timedelta(hours=1)  # Kafka's ClientQuotaManager.InactiveSensorExpirationTimeSeconds
-_ANONYMOUS: Final = "ANONYMOUS"  # Kafka's name of a principal that did not authenticate
+_ANONYMOUS: Final = "ANONYMOUS"  # Kafka's principal name for a client that didn't authenticate
 _EXCLUDED: Final = f"{PREFIX}static.excluded.principal.name.list"
 
-# ---- how they are read -----------------------------------------------------------------------------------------
+# ---- reading the properties ------------------------------------------------------------------------------------
 
 
 def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Settings | None]:
-    """Read the properties as the broker does; ``with_plugins``, they check theirs. The settings are None if wrong."""
+    """Read the properties as the broker does, ``with_plugins`` also those of plugins. Settings are None if wrong."""
     findings = list(_before_reading(broker))
     try:
         settings, translation = read_properties(broker.properties)
     except SettingsError as error:
-        # Plugins check theirs once these are right.
+        # The plugins' own properties are checked only when all other properties are right.
         return Section("Settings", [*findings, *(wrong(str(problem)) for problem in error.problems)]), None
-    own = f"{broker.path}: quotahost's own properties are understood"  # those of plugins may be wrong all the same
+    own = f"{broker.path}: quotahost's own properties are understood"  # the plugins' properties may still be wrong
     findings.append(good(f"{own}; changes made live by kafka-configs.sh are seen with --against alone"))
     findings += [weak(told.text) if told.warns else note(told.text) for told in translation.notes]
-    models: dict[str, type[BaseModel] | None] = {}  # of the plugins' own settings, which tell secrets from the rest
+    models: dict[str, type[BaseModel] | None] = {}  # the models of the plugins' settings, which tell what is secret
     for role, name in configured(settings) if with_plugins else ():
         try:
             plugin_settings(role, name, settings)
@@ -66,7 +67,7 @@ def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Set
             findings += [wrong(str(problem)) for problem in error.problems]
         except PluginError as error:
             findings.append(wrong(str(error)))
-        with suppress(PluginError, TypeError):  # it is among the findings
+        with suppress(PluginError, TypeError):  # the findings have this error already
             models[name] = settings_model(load(role, name))
     rows = [
         (row.property, row.value, translation.origins.get(row.property, row.where))
@@ -77,7 +78,7 @@ def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Set
 
 def _before_reading(broker: BrokerFile) -> Iterator[Finding]:
     name_of_class = broker.get(_CLASS)
-    # A class that a config provider supplies can't be read here, so nothing is said of it.
+    # If a config provider supplies the class, its name can't be read here, so there is no finding.
     if name_of_class not in CLASSES and _CLASS not in broker.unresolved:
         text = f"{_CLASS} is {name_of_class or 'not set'}: this broker does not load quotahost"
         yield wrong(text, f"{_CLASS}={CLASS}")
@@ -87,10 +88,10 @@ def _before_reading(broker: BrokerFile) -> Iterator[Finding]:
 
 
 def check_stored(admin: Admin, against: str, broker: BrokerFile, config: Mapping[str, str]) -> Iterator[Finding]:
-    """Whether a running cluster stores values that hold before those of its broker's file, by ``kafka-configs.sh``.
+    """Find values that a running cluster stores (``kafka-configs.sh``) and that override those of the broker's file.
 
-    It tells their names alone, and which of these are unknown: Kafka hides the values of properties that it doesn't
-    know, and some are secrets.
+    A finding has only names, and says which of them are unknown: Kafka hides the values of properties that Kafka
+    doesn't know, and some values are secrets.
     """
     node = broker.get("node.id")
     if not node.isdecimal() or broker.get("process.roles") == "controller":
@@ -100,15 +101,15 @@ def check_stored(admin: Admin, against: str, broker: BrokerFile, config: Mapping
     except NoAnswer as problem:
         yield note(f"whether broker {node} has stored values beside this file is not checked: {problem}")
         return
-    # A hidden value may be the file's own.
+    # A hidden value may be equal to the file's value.
     others = [name for name, value in sorted(stored.items()) if value is None or value != broker.get(name)]
     names = {name: "" for name in others if name in broker.properties or name.startswith(PREFIX)}
     alter = f"kafka-configs.sh --bootstrap-server {against} --alter --entity-type brokers"
     which = f"{alter} --entity-name {node}, or --entity-default, --delete-config"
     try:
         read_properties(names)
-    except SettingsError as error:  # Kafka asks quotahost about the names that it knows alone, and stores any other
-        # Of plugins it says nothing: which of them there are may be stored, too, and is hidden.
+    except SettingsError as error:  # Kafka asks quotahost only about names that it declares, and stores any other name
+        # Names of plugins' properties are not judged: the list of plugins may be stored, too, and is then hidden.
         for stray in (problem for problem in error.problems if problem.unknown and problem.property in names):
             del names[stray.property]
             yield weak(f"broker {node} has stored a property that has no effect: {stray}", f"{which} {stray.property}")
@@ -119,7 +120,7 @@ def check_stored(admin: Admin, against: str, broker: BrokerFile, config: Mapping
         yield good(f"broker {node} has no stored value of a property that stands in this file")
 
 
-# ---- what is weak ----------------------------------------------------------------------------------------------
+# ---- weaknesses ------------------------------------------------------------------------------------------------
 
 
 def check_weaknesses(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
@@ -146,7 +147,7 @@ def _listeners(settings: Settings, broker: BrokerFile, listeners: Listeners) -> 
 
 
 def _login(settings: Settings, broker: BrokerFile, listeners: Listeners) -> Iterator[Finding]:
-    """Whether the plugins' client, if some plugin has one, has what it needs to log in; and as whom brokers do."""
+    """Whether the plugins' Kafka client, if there is one, can log in, and whether the brokers' principal is known."""
     if any("sasl." in name for name in broker.unresolved):
         return
     follows = {*SNAPSHOT_READERS, "cluster-quota"} & {*settings.factor_sources, *settings.supplier}
@@ -201,19 +202,19 @@ def _quotas(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
 
 
 def _windows(broker: BrokerFile) -> Iterator[Finding]:
-    """The burst and the silence that these windows make, if they are long.
+    """Find windows that make a long burst and then a long silence.
 
-    Kafka compares a quota with the mean over its windows, so a client that sends as fast as it can gets all windows'
-    bytes in the first, and then next to nothing until that window is forgotten. So it is with Kafka's own quotas, too.
+    Kafka compares a quota with the mean over its windows. A client that sends as fast as it can gets the bytes of all
+    windows in the first one, and then next to nothing until Kafka forgets that window. Kafka's own quotas do the same.
     """
     if broker.get("process.roles") == "controller":
         return
     try:
         windows = quota_windows(broker.properties)
     except ValueError:
-        return  # Kafka itself refuses it
+        return  # Kafka itself refuses this value
     seconds = windows.number * windows.size
-    if seconds > 2:  # nobody notices the burst of 2 windows of 1 s
+    if seconds > 2:  # the burst of 2 windows of 1 s is too short to notice
         text = (
             f"quotas are measured over {windows.number} windows of {windows.size} s: an eager client gets {seconds} s"
         )
@@ -227,16 +228,16 @@ _INNER: Final = f"{PREFIX}fence.authorizer"
 #: Properties of StandardAuthorizer: a file that sets one belongs to a cluster with ACLs.
 _OF_ACLS: Final = ("super.users", OPEN)
 _SESSION: Final = "broker.session.timeout.ms"
-_SESSION_MS: Final = 9000  # its default (KRaftConfigs)
+_SESSION_MS: Final = 9000  # Kafka's default of broker.session.timeout.ms (KRaftConfigs)
 _MESSAGE_MAX: Final = 1_048_588  # Kafka's default of message.max.bytes (ServerLogConfigs)
-#: Properties that a cluster of several nodes sets, to a number above 1 or a list.
+#: Properties that show a cluster of several nodes, if the value is a number above 1 or a list.
 _OF_SEVERAL: Final = (
     "controller.quorum.voters", "controller.quorum.bootstrap.servers", "default.replication.factor",
     "offsets.topic.replication.factor", "min.insync.replicas",
 )  # fmt: skip
-#: The factor sources that read this broker's file stores, on which overrides apply.
+#: The factor sources that read this broker's file stores, so that static.storage.overrides apply.
 _LOOK_AT_DISKS: Final = ("local", *SNAPSHOT_READERS)
-#: Those that know volumes, but not which topics have a replica on them.
+#: The factor sources that know volumes, but not which topics have a replica on them.
 _WITHOUT_TOPICS: Final = ("log-dirs", "prometheus", "fixed")
 
 
@@ -248,7 +249,7 @@ def check_protection(settings: Settings, broker: BrokerFile) -> Iterator[Finding
         yield wrong(text, "name one of them, beside sources for single quota types such as load")
     if broker.has_fence:
         yield from _behind_the_fence(settings, broker)
-        # On a controller it always stays open: Kafka makes the authorizer there as well, but no client produces.
+        # A controller's fence always stays open: Kafka creates the authorizer there, too, but no client produces there.
         if settings.factor_source is None and settings.topics.total is None and roles != "controller":
             text = "the fence is installed, but without a factor source or topic quotas it never has a reason to close"
             yield weak(text, f"set {PREFIX}factor.source, or take the fence out of {AUTHORIZER}")
@@ -268,7 +269,7 @@ def check_protection(settings: Settings, broker: BrokerFile) -> Iterator[Finding
             "opens new connections escapes even that",
             f"{AUTHORIZER}={FENCES[0]} and {_INNER}={authorizer or 'none'}, on brokers and controllers",
         )
-    # Where controllers are nodes of their own, they alone refuse new topics.
+    # If controllers are separate nodes, only the controllers can refuse new topics.
     elif settings.pause_creation == "refuse" and (
         roles == "broker" or (roles == "controller" and not judges_alone(settings))
     ):
@@ -295,7 +296,7 @@ def _behind_the_fence(settings: Settings, broker: BrokerFile) -> Iterator[Findin
 
 
 def _scope(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    """Why a factor is for all clients, though its scope is said to be topics, and why budgets hold nobody."""
+    """Why a factor is for all clients although ``factor.scope`` is topics, and why budgets slow no client."""
     by_topic = {"budgets is on": settings.budgets == "on", "factor.scope is topics": settings.factor_scope == "topics"}
     for what in (what for what, is_set in by_topic.items() if is_set and not broker.has_fence):
         text = f"{what}, but {AUTHORIZER} is not the fence, which alone sees who writes to which topic"
@@ -307,7 +308,7 @@ def _scope(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
 
 
 def _limits(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    """Whether fallback, hard limits and floor let through more than they seem to, or mute a producer for too long."""
+    """Whether fallback, hard limits and floor protect less than they seem to, or mute a producer for too long."""
     if settings.fallback_action is State.OPEN:
         text = "fallback.action is OPEN: when nothing is known of the disks, they are not protected"
         yield weak(text, f"{PREFIX}fallback.action=PAUSE")
@@ -319,7 +320,7 @@ def _limits(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     if settings.validity <= 2 * settings.factor_interval:
         text = "validity is not above twice factor.interval: one late read, and the fallback is in force"
         yield weak(text, f"a longer {PREFIX}validity")
-    # One batch at the floor may take longer than max.mute, so that Kafka mutes the producer for longer.
+    # If one batch at the floor takes longer than max.mute, Kafka mutes its producer for longer than max.mute.
     largest, floor = _number(broker, "message.max.bytes", _MESSAGE_MAX), settings.floor_bytes
     mute = settings.max_mute.total_seconds()
     if floor * mute < largest:
@@ -331,7 +332,7 @@ def _limits(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
 
 
 def _other_brokers(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    """Whether the disks of other brokers are seen, and a broker that dies is fenced before it counts as silent."""
+    """Whether this broker sees other brokers' disks, and Kafka fences a dead broker before it counts as silent."""
     source = settings.factor_source
     several = [
         f"{name}={broker.get(name)}"
@@ -346,7 +347,7 @@ def _other_brokers(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
         text = "the task publish-volumes is not named: no other broker learns of this one's disks"
         yield weak(f"factor.source is {source}, but {text}", f"add publish-volumes to {PREFIX}tasks")
     session = timedelta(milliseconds=_number(broker, _SESSION, _SESSION_MS))
-    # When a broker dies that is the active controller, the next one waits for a session of its own before it fences it.
+    # If the active controller dies, the next controller waits for one more session before it fences that broker.
     least = 2 * session + settings.snapshots_period
     if settings.validity < least and settings.fenced_brokers != "unknown":
         yield weak(
@@ -359,23 +360,22 @@ def _other_brokers(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
 
 def _number(broker: BrokerFile, name: str, default: int) -> int:
     text = broker.get(name)
-    return int(text) if text.isdecimal() and len(text) <= 10 else default  # what is no int is Kafka's to refuse
+    return int(text) if text.isdecimal() and len(text) <= 10 else default  # Kafka itself refuses other values
 
 
 def _volumes(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    """Overrides that apply to nothing, and limits that are reached on the file stores of this machine."""
+    """Find overrides that match no volume, and limits that are already reached on this machine's file stores."""
     overrides = settings.static.storage.overrides
     if overrides and settings.factor_source not in _LOOK_AT_DISKS and "publish-volumes" not in settings.tasks:
         text = f"static.storage.overrides apply to no volume: the factor source {settings.factor_source}"
         yield weak(f"{text} doesn't look at this broker's disks", f"{PREFIX}factor.source=local or snapshots")
-    here = [name for name in log_dirs(broker.properties) if os.path.exists(name)]  # noqa: PTH110 - Path.exists() raises where it may not look
-    # A controller has no log directories of clients' topics. The doctor may run on another machine, where the broker's
-    # paths say nothing.
+    here = [name for name in log_dirs(broker.properties) if os.path.exists(name)]  # noqa: PTH110 - Path.exists() raises if access is denied
+    # A controller has no log directories of clients' topics. On another machine the broker's paths may not exist.
     if not here or broker.get("process.roles") == "controller":
         return
     disks = read_disks(broker.get("node.id"), here)
     volumes = {volume.name: volume for volume in disks.volumes}
-    # Directories that are not here have "" for a volume, so that their overrides are not judged as unmatched.
+    # A directory that doesn't exist here gets "" as its volume, so that its override doesn't count as unmatched.
     known = dict.fromkeys(log_dirs(broker.properties), "") | dict(disks.places)
     matched = match(overrides, list(volumes), known)
     for name in matched.unmatched:

@@ -1,12 +1,12 @@
-"""Checks who may do what with our topics, and how they are kept, in a file or a cluster (``--against``, ``--as``).
+"""The doctor checks the rights to quotahost's topics and their configuration, in a file or a cluster (``--against``).
 
-``quotahost.records.topics`` declares the topics and who needs which rights.
+``quotahost.records.topics`` declares the topics, and which role needs which rights.
 
-1. :func:`check_rights` sees from a properties file whether there is an authorizer at all.
-2. :func:`check_cluster` asks a running cluster (``quotahost doctor --against``), as somebody without credentials or
-   with those that it is given: whom ACLs let in, what the client itself may do and lacks, and how the topics are kept.
+1. :func:`check_rights` finds out from a properties file whether the broker has an authorizer at all.
+2. :func:`check_cluster` asks a running cluster (``quotahost doctor --against``), with or without credentials: which
+   principals the ACLs allow, which rights the client has and lacks (``--as``), and how the topics are configured.
 
-Nothing is written to the cluster.
+The doctor writes nothing to the cluster.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,20 +32,20 @@ SEE_ALL: Final = f"{PREFIX}factor.source=snapshots and {PREFIX}tasks=publish-vol
 _RECIPE: Final = "the rights of docs/security.md (conf/secured/acls.sh)"
 _AUTHORIZER: Final = f"an authorizer ({STANDARD}) and {_RECIPE}"
 _EVERYBODY: Final = "User:*"
-#: One role writes to each topic. Create alone changes nothing that exists.
+#: Operations that change a topic or its records: only one role writes to a topic. Create changes nothing that exists.
 _LIES: Final = CHANGES - {"Create"}
-_DELETED: Final = (kept.REFUSED, kept.TICKS)  # nobody needs the past of these
+_DELETED: Final = (kept.REFUSED, kept.TICKS)  # these need no compaction: nobody reads their old records
 _WRITTEN_BY: Final = {kept.SNAPSHOTS: "publish-volumes", kept.USAGE: "publish-usage", LOOKS: "publish-usage"}
-#: The factor sources that believe a topic.
+#: For each topic, the factor sources that trust its records.
 _BELIEVED_BY: Final = {kept.CLUSTER_VOLUMES: ("cluster-volumes",), kept.SNAPSHOTS: SNAPSHOT_READERS}
-_LARGEST: Final = 1048588  # bytes; Kafka's default, to which a producer's default fits
+_LARGEST: Final = 1048588  # bytes; Kafka's default of max.message.bytes, which fits the default of producers
 
 
-# ---- which topics, and who needs what --------------------------------------------------------------------------
+# ---- topics and needed rights ----------------------------------------------------------------------------------
 
 
 def named(settings: Settings | None) -> dict[str, Topic]:
-    """The topics by their names, as these settings have them; by their default names without settings."""
+    """The topics by their names with the prefix of these settings; without settings, by their default names."""
     return {topic.named(settings.topics_prefix) if settings else topic.name: topic for topic in kept.TOPICS}
 
 
@@ -56,7 +56,7 @@ def _is_believed(topic: Topic, settings: Settings) -> bool:
 
 
 def needed(settings: Settings | None, role: AclRole) -> dict[str, frozenset[str]]:
-    """By topic, whether the role must read or write it; of the plugins what these settings use, without them all."""
+    """For each topic, Read and Write as the role needs them. Plugins need only what these settings, if any, use."""
     needs: dict[str, frozenset[str]] = {}
     for name, topic in named(settings).items():
         operations = {"Read", "Write"} & set[str](topic.operations(role))
@@ -75,7 +75,7 @@ def needed(settings: Settings | None, role: AclRole) -> dict[str, frozenset[str]
 
 
 def check_rights(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    """What opens to everybody the topics that this broker believes or is watched by, as far as its properties show."""
+    """Find properties that let everybody write to topics that this broker trusts, or by which clients watch it."""
     authorizer, remedy = broker.get(AUTHORIZER), _AUTHORIZER
     if broker.get("process.roles") == "controller":
         return
@@ -102,9 +102,9 @@ def check_rights(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
 def check_cluster(
     admin: Admin, against: str, config: Mapping[str, str], settings: Settings | None, role: AclRole | None = None
 ) -> Iterator[Finding]:
-    """Who may do what with the topics of a running cluster, and how it keeps them; as ``ask_cluster``."""
+    """Check the rights to a running cluster's topics, and their configuration; arguments are as in ``ask_cluster``."""
     topics = named(settings)
-    # The pipeline's consumers have no group at the brokers.
+    # The pipeline's consumers have no consumer group at the brokers.
     rights = ask(admin, tuple(topics), role not in (None, AclRole.PIPELINE))
     if settings and settings.factor_source == "local" and rights.brokers > 1:
         yield weak(f"{LOCAL_ALONE} ({against} has {rights.brokers} brokers)", SEE_ALL)
@@ -116,7 +116,7 @@ def check_cluster(
         if role is not None:
             yield from _of_role(rights, settings, role, config)
         else:
-            # With credentials this may be the brokers' or the pipeline's own principal, whose rights are right.
+            # These credentials may be the brokers' or the pipeline's own, and then their rights are right.
             yield from _of_client(rights, topics, against, "these credentials" if config else "")
     yield from _of_shapes(rights, topics, role)
 
@@ -132,20 +132,20 @@ def _of_acls(rights: Rights, topics: Mapping[str, Topic]) -> Iterator[Finding]:
 
 
 def _holding(operation: str, holders: Holders) -> list[str]:
-    """Who has the right but everybody."""
+    """The principals that have this right, except everybody (``User:*``)."""
     return sorted(who for who, rights in holders.items() if who != _EVERYBODY and rights.keys() & {operation, "All"})
 
 
 def _of_holders(name: str, topic: Topic, holders: Holders, watchers: Sequence[str]) -> Iterator[Finding]:
-    """Whom ACLs let do more than is needed: one principal writes to a topic, several may watch, and they alone look.
+    """Find principals whose ACLs allow more than is needed. Super users need no ACL, and are not listed.
 
-    Super users need no ACL, and are not listed.
+    One principal may write to a topic. Several may write to the watch topic, and only these may read the looks.
     """
     writers, is_watched = _holding("Write", holders), "Write" in topic.watchers
 
     def is_right(principal: str, operation: str) -> bool:
         looks = topic is LOOKS and operation in ("Read", "All") and principal not in watchers
-        # Several people may watch, and each writes a record for it.
+        # Several watchers may write to the watch topic: each one writes a record to it.
         lies = operation in _LIES and not (operation == "Write" if is_watched else writers == [principal])
         return principal != _EVERYBODY and not looks and not lies
 
@@ -177,7 +177,7 @@ def _of_role(rights: Rights, settings: Settings | None, role: AclRole, config: M
 
 
 def _lacking(rights: Rights, settings: Settings | None, role: AclRole) -> Iterator[tuple[str, str, str]]:
-    """Each right that is missing: the operation, and the resource as people and as ``no_right`` name it."""
+    """Each missing right: the operation, the resource in words, and the resource as ``no_right`` takes it."""
     topics, needs = named(settings), needed(settings, role)
     for name, operations in needs.items():
         if name in rights.missing:
@@ -207,7 +207,7 @@ def _of_client(rights: Rights, topics: Mapping[str, Topic], against: str, who: s
 
 
 def _of_shapes(rights: Rights, topics: Mapping[str, Topic], role: AclRole | None) -> Iterator[Finding]:
-    """How topics are kept; who needs no DescribeConfigs for one is not told that it is missing."""
+    """Check the topics' configuration. A missing DescribeConfigs is reported only if the role needs that right."""
     asked = [name for name in rights.shapes if role is None or "DescribeConfigs" in topics[name].operations(role)]
     seen = {name: shape for name, shape in rights.shapes.items() if shape.config is not None}
     problems = [finding for name, shape in seen.items() for finding in _of_shape(name, topics[name], shape)]

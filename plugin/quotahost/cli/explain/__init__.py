@@ -1,1 +1,1 @@
-"""``quotahost explain``: says why a client of a running broker goes as fast as it does, or what fills a volume."""
+"""``quotahost explain`` says what limits a client of a running broker, or what fills a volume."""

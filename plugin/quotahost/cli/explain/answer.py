@@ -1,9 +1,9 @@
-"""What ``quotahost explain`` says of a client, in an operator's words: facts of the broker and of each quota, tokens,
-what is in shadow, and one sentence that says what limits it now.
+"""``quotahost explain`` shows an operator the facts of a client and its quotas, and a sentence on what limits it now.
 
-The sentence says what limits the client. The active controller alone counts partition mutations (KIP-599). Kafka keeps
-a bucket of tokens for each such quota there (``quotahost.throttling.TokenBucket``) and refuses mutations while fewer
-than 0 are left. Buckets of other nodes are never charged, so their tokens say nothing.
+:func:`common_facts` has the facts of broker and client, :func:`quota_facts` those of a quota with its rules in shadow.
+:func:`limited_by` makes the sentence. Only the active controller counts partition mutations (KIP-599). Kafka keeps a
+token bucket there for each such quota (``quotahost.throttling.TokenBucket``), and refuses mutations while the bucket
+has fewer than 0 tokens. Kafka never charges the buckets of other nodes, so their tokens mean nothing.
 """
 
 import math
@@ -32,10 +32,10 @@ from quotahost.units.show import (
 
 Facts = Iterator[tuple[str, str]]  # labels and texts
 
-_TOGETHER: Final = (dump.UNLIMITED, dump.EXEMPT)  # the tags of clients that nobody needs to measure apart
+_TOGETHER: Final = (dump.UNLIMITED, dump.EXEMPT)  # the tags of clients that Kafka measures only together
 _IN_SHADOW: Final = "in shadow: limits are not multiplied by it"
-_FIRST: Final = "cluster-volumes"  # the factor source for which a second one stands in
-_UNITS: Final = {QuotaType.REQUEST: PERCENT, QuotaType.CONTROLLER_MUTATION: MUTATIONS_PER_SECOND}  # of others bytes/s
+_FIRST: Final = "cluster-volumes"  # the factor source that has a standby
+_UNITS: Final = {QuotaType.REQUEST: PERCENT, QuotaType.CONTROLLER_MUTATION: MUTATIONS_PER_SECOND}  # others: bytes/s
 _MUTATIONS: Final = QuotaType.CONTROLLER_MUTATION
 _EXEMPT: Final[dict[str, str]] = {
     Reason.EXCLUDED: "its principal is in static.excluded.principal.name.list or exempt.principals",
@@ -46,22 +46,22 @@ _EXEMPT: Final[dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Answer(BrokerState):
-    """What a broker says of a client."""
+    """A broker's answer about one client."""
 
     client: Client = field(default_factory=lambda: Client("", ""))
-    fence_passes: bool = False  # its requests pass the fence while that is closed
+    fence_passes: bool = False  # the client's requests pass the closed fence
     quotas: tuple[QuotaState, ...] = ()  # one for each quota type
-    #: By quota type, what is measured of the scope in which a supplier in shadow would put the client; None if that
-    #: can't be told.
+    #: For each quota type, the measured rate of the scope in which a supplier in shadow would put the client; None if
+    #: the rate isn't known.
     would_be_rates: Mapping[str, float | None] = field(default_factory=dict)
-    address: str = ""  # from where it wrote or read last; "" where quotahost's authorizer has not seen it
-    #: Of the budget by which it is slowed, or in shadow would be: ``used`` and ``bytes`` in the cluster, and the
+    address: str = ""  # the address of its last produce or fetch; "" if quotahost's authorizer hasn't seen the client
+    #: The budget that slows the client, or would without shadow: ``used`` and ``bytes`` in the cluster, and the
     #: ``largest`` topics on this broker (``BudgetSizes.largest``).
     budget: Row = field(default_factory=dict)
 
 
 def parse(told: Row, client: Client) -> Answer:
-    """The answer of ``broker_status.explained``. One of another version raises one of ``broker_socket.UNREADABLE``."""
+    """Read an answer of ``broker_status.explained``. Another version's raises one of ``broker_socket.UNREADABLE``."""
     state, of_client = Answer.of(told["state"]), told["client"]
     return replace(
         state, client=client, fence_passes=bool(of_client["passes"]), address=of_client.get("address") or "",
@@ -165,7 +165,7 @@ def _topics(answer: Answer) -> str:
 
 
 def _newcomer(answer: Answer, quota: QuotaState) -> str:
-    """Why the table doesn't know the client, and whose quota it therefore shares."""
+    """Why the table doesn't know the client, and which clients share its quota meanwhile."""
     why = "it has sent nothing lately, or its first request is being answered, or the table is full (clients.max)"
     if quota.supplier:
         why = f"the supplier {printable(quota.supplier)} fails for it, and it never had a quota"
@@ -175,7 +175,7 @@ def _newcomer(answer: Answer, quota: QuotaState) -> str:
 
 
 def _sharers(quota: QuotaState) -> tuple[str, str]:
-    """Who shares the quota, and whose quota it is therefore."""
+    """The clients that share the quota, and a word for the quota's owner."""
     if quota.slowed:
         them, its = _sharers(replace(quota, slowed=False))
         return (them if its == "client's" else f"those who write to affected topics, of {them}"), its
@@ -221,7 +221,7 @@ def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
 
 
 def _rate(quota: QuotaState, rate: float | None) -> str:
-    """A rate of the quota's type with its unit, rounded to what one looks at; None is unlimited."""
+    """A rate with the unit of the quota's type, rounded for an operator; None is unlimited."""
     unit = _UNITS.get(quota.type, BYTES_PER_SECOND)
     return unit.show(rate if rate is None else round(rate, 2 if quota.type in _UNITS else 0))
 
@@ -247,13 +247,13 @@ def _limit(answer: Answer, quota: QuotaState) -> str:
 
 
 def _multiplied(quota: QuotaState) -> float:
-    """What the limit is multiplied by now, on its way to a factor; 1 for a quota below the floor under any factor."""
+    """The limit as a share of the quota, while the limit moves to a factor; always 1 for a quota below the floor."""
     whole = quota.newcomers if quota.whole is None else quota.whole
     return min(1.0, quota.limit / whole) if quota.limit is not None and whole else 1.0
 
 
 def _smallest(answer: Answer, quota: QuotaState) -> tuple[float, str]:
-    """The smallest factor that concerns the client, however far limits are on their way, and why; in shadow, too."""
+    """The smallest factor for the client's limit and its cause, even in shadow; the limit may still move to it."""
     since = f", since it {_writes(quota)}"
     aims: list[tuple[float, str]] = []
     if quota.type in answer.factor_types:
@@ -261,7 +261,7 @@ def _smallest(answer: Answer, quota: QuotaState) -> tuple[float, str]:
             aims.append((quota.budget_factor, since))
         by_topic = bool(quota.affected_topic) and quota.budget_factor is None
         aim = answer.factor if by_topic or not answer.is_for_topics else 1.0
-        # Limits that rise to a factor of 1 may come from another one, of which nothing is known any more.
+        # At factor 1 no cause is shown: limits may still rise from an earlier factor, whose cause is no longer known.
         cause = f": {printable(answer.cause)}" if answer.cause and answer.factor < 1 else ""
         aims.append((aim, since if by_topic else cause))
     if quota.type in answer.type_factors:
@@ -283,7 +283,7 @@ def _measured(quota: QuotaState) -> str:
 
 
 def _in_shadow(answer: Answer, quota: QuotaState) -> Iterator[str]:
-    """What rules in shadow would do, each by itself: all of them, a supplier, the factor once limits have followed."""
+    """The effect of each rule in shadow alone: shadow=all, a supplier, and the factor once limits have moved to it."""
     if not answer.enforced and quota.base is not None:
         yield f"the quota would be the limit; {_compared(quota, quota.rate, quota.base)}"
     if would := would_be(quota.shadow, quota.type):
@@ -292,7 +292,7 @@ def _in_shadow(answer: Answer, quota: QuotaState) -> Iterator[str]:
         text = f"supplier {printable(would.supplier)} would give {_rate(quota, would.rate)}, shared by {them}"
         rate = answer.would_be_rates.get(quota.type)
         yield text if would.rate is None else f"{text}; {_compared(quota, rate, would.rate)}"
-    # What the fence would turn back, its own fact says.
+    # If the fence would turn the requests back, the fact "fence" says so.
     turned_back = answer.stops_all and quota.type in answer.factor_types
     factor = _smallest(answer, quota)[0]
     if answer.factor_in_shadow and factor < 1 and not turned_back and quota.whole is not None:
@@ -311,14 +311,14 @@ def _compared(quota: QuotaState, rate: float | None, limit: float) -> str:
 
 
 def _bucket(answer: Answer, quota: QuotaState) -> Facts:
-    """The active controller alone charges buckets (KIP-599, ``quotahost.throttling.TokenBucket``): others' are full."""
+    """The tokens; only the active controller charges buckets (KIP-599), so those of other nodes are always full."""
     if not answer.is_active_controller:
         if quota.limit is not None:
             yield "tokens", _who_knows(answer)
         return
     if quota.limit is not None:
         burst = answer.mutation_seconds * quota.limit
-        # Kafka makes the bucket, a full one, at the first mutation.
+        # Kafka creates a full bucket at the first mutation.
         left = burst if quota.tokens is None else quota.tokens
         held = f"Kafka refuses mutations {_until_paid(quota)}" if left < 0 else "Kafka admits mutations"
         yield "tokens", f"{show_number(round(left, 2))} of {show_number(round(burst, 2))} left: {held}"
@@ -327,10 +327,10 @@ def _bucket(answer: Answer, quota: QuotaState) -> Facts:
 
 
 def _until_paid(quota: QuotaState) -> str:
-    """For how long an exhausted bucket keeps mutations off."""
+    """For how long Kafka still refuses mutations, until the bucket is back at 0 tokens."""
     if not quota.limit:
         return "until the limit is raised"
-    # Upwards: after the time that is shown, the next mutation is admitted.
+    # The time is rounded up, so that Kafka admits a mutation after the time that is shown.
     return f"for another {show_seconds(math.ceil(-(quota.tokens or 0) / quota.limit * 10) / 10)}"
 
 
@@ -342,7 +342,7 @@ def _who_knows(answer: Answer) -> str:
 
 
 def limited_by(answer: Answer, quotas: Sequence[QuotaState]) -> str:
-    """One sentence: what limits the client now, of the quota types given, or why nothing does."""
+    """One sentence that says what limits the client now for these quota types, or why nothing limits it."""
     clauses = [f"{quota.type} is limited by {by}" for quota in quotas if (by := _limits_now(answer, quota))]
     has_bucket = any(quota.type is _MUTATIONS and quota.limit is not None for quota in quotas)
     is_known_elsewhere = has_bucket and not answer.is_active_controller
@@ -355,14 +355,14 @@ def limited_by(answer: Answer, quotas: Sequence[QuotaState]) -> str:
 
 
 def _limits_now(answer: Answer, quota: QuotaState) -> str:
-    """What limits this quota type now, "" for nothing."""
+    """The fence, topic quota, factor or quota that limits this quota type now; "" if nothing limits it."""
     cause = f" ({printable(answer.cause)})" if answer.cause else ""
     if quota.bound is LimitedBy.FENCE:
         return f"the fence, since it {_writes(quota)}" if quota.affected_topic else f"the fence{cause}"
     if quota.bound is LimitedBy.TOPIC_QUOTA:
         return "topic quotas, which have turned it back in the last 15 s"
     mutates = quota.type is _MUTATIONS
-    # Only the active controller creates topics and charges a bucket, and only it knows that it is that.
+    # Only the active controller creates topics and charges buckets, so only that node can tell.
     if mutates and not answer.is_active_controller:
         return ""
     if mutates and answer.creation_refused and not answer.fence_passes and not answer.factor_in_shadow:
@@ -383,7 +383,7 @@ def _why_nothing(answer: Answer, quota: QuotaState) -> str:
 
 
 def _source_of_limit(answer: Answer, quota: QuotaState) -> str:
-    """By what the limit is what it is, whether it binds now or would first."""
+    """The reason for a limit: the floor, a factor or the quota. The limit binds now, or would be the first to bind."""
     aim, why = _smallest(answer, quota)
     if quota.floored:
         return f"the floor, which the factor {show_factor(aim)} has come down to{why}"

@@ -1,11 +1,11 @@
-"""Finds this machine's brokers by their admin sockets, believes the process's own user alone, and asks one of them.
+"""``explain``, ``top`` and ``doctor`` find this machine's brokers by their admin sockets, and ask them.
 
-A question to ``org.quotahost.host.AdminSocket`` is a line of words, percent-encoded, with spaces between them; the
-answer is a line of JSON. No request of a client waits for it, and Java answers while the Python host hangs.
+A question to ``org.quotahost.host.AdminSocket`` is a line of percent-encoded words with spaces between them; the answer
+is a line of JSON. No client's request waits for it, and Java answers even while the Python host hangs.
 
-Anybody can put a socket into ``/tmp``, so a socket is asked only if it, and whoever listens there, belongs to the user
-of the process that its name has; for root that may be any user. What such a user's process answers may be a lie, and is
-data alone: bounded in bytes, read as JSON, and shown through ``console``.
+Any user can put a socket into ``/tmp``. So a socket and the process that listens on it must belong to the caller or to
+root; if the caller is root, to the user of the process whose id is in the socket's name. That user may still send false
+answers, so an answer is only data: it is bounded in bytes, parsed as JSON, and printed through ``console``.
 """
 
 import json
@@ -25,14 +25,14 @@ from quotahost.base.errors import Unusable
 from quotahost.broker.host.dump import Ask
 from quotahost.cli.console import one_line
 
-#: Seconds for an answer, or the next piece of it: Java waits 8 s for the Python host where a question needs it, and a
-#: JVM that collects garbage answers late.
+#: Seconds for an answer, or the next piece of it. Java waits 8 s for the Python host if a question needs the host, and
+#: a garbage collection delays Java's answer.
 TIMEOUT: Final = 20.0
-_MOST: Final = 64 << 20  # bytes of one answer; that about 50,000 clients has some 30 MB
+_MOST: Final = 64 << 20  # bytes of one answer; the answer about 50,000 clients has some 30 MB
 _NAME: Final = re.compile(r"broker-(-?\d{1,10})-(\d{1,10})\.sock")
-_LISTENING: Final = Path("/proc/net/unix")  # Linux' list of all sockets in this network namespace, wherever they lie
-_LONGEST: Final = 2000  # characters of what a broker has sent in the place of an answer
-#: What an answer of another version raises where it is read.
+_LISTENING: Final = Path("/proc/net/unix")  # on Linux, all Unix sockets of this network namespace, in any directory
+_LONGEST: Final = 2000  # characters of an error that a broker has sent instead of an answer
+#: The exceptions that an answer of another version raises when it is read.
 UNREADABLE: Final = (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, RecursionError)
 
 
@@ -49,10 +49,10 @@ class Broker(NamedTuple):
 
 @contextmanager
 def connected(broker: Broker) -> Iterator[Ask]:
-    """Connect to one broker; within it, its answers are asked for and read.
+    """Connect to one broker; the ``with`` block asks questions and reads the answers.
 
-    Raises Unusable if nobody listens there, or somebody else; if the broker doesn't answer, or says that it can't; if
-    an answer has another form than of this version.
+    Raises Unusable if no process listens, or another user's process; if the broker doesn't answer, or answers with an
+    error; and if the block can't read an answer because it is of another version.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection, connection.makefile("rb") as answers:
         connection.settimeout(TIMEOUT)
@@ -62,7 +62,7 @@ def connected(broker: Broker) -> Iterator[Ask]:
                 raise PermissionError(f"user {uid} listens there")
 
         def ask(*words: str) -> Any:
-            # What isn't Unicode, as half a surrogate pair, can be in no name that Kafka knows.
+            # Invalid Unicode, such as half a surrogate pair, is replaced: no name in Kafka contains it.
             line = " ".join(quote(word, safe="", errors="replace") for word in words)
             with _answering(broker):
                 connection.sendall(f"{line}\n".encode())
@@ -85,7 +85,7 @@ def connected(broker: Broker) -> Iterator[Ask]:
 
 @contextmanager
 def _answering(broker: Broker) -> Iterator[None]:
-    """Within it, whatever keeps the broker from answering is raised as Unusable."""
+    """Raise Unusable for every error that keeps the broker from answering within the ``with`` block."""
     try:
         yield
         return
@@ -103,7 +103,7 @@ def _answering(broker: Broker) -> Iterator[None]:
 
 
 def connect(which: str = "") -> AbstractContextManager[Ask]:
-    """Connect to a broker by its process id, by ``broker:ID``, or to the only one. Raises Unusable if it can't."""
+    """Connect to a broker by its process id, by ``broker:ID``, or to the only one. Raises Unusable unless one fits."""
     brokers = [broker for broker in running() if which in ("", str(broker.pid), f"broker:{broker.node}")]
     if len(brokers) == 1:
         return connected(brokers[0])
@@ -118,7 +118,7 @@ def connect(which: str = "") -> AbstractContextManager[Ask]:
 
 
 def running() -> list[Broker]:
-    """The brokers that this user may ask: those whose socket belongs to the user of their process."""
+    """The brokers that this user may ask, because their socket belongs to the right user (:func:`_is_believed`)."""
     brokers: dict[int, Broker] = {}
     for path in _candidates():
         match = _NAME.fullmatch(path.name)
@@ -129,7 +129,7 @@ def running() -> list[Broker]:
 
 
 def _candidates() -> Iterator[Path]:
-    """Paths that may be sockets of brokers; those of brokers that have ended are among them on other systems alone."""
+    """Paths that may be sockets of brokers. On other systems than Linux, some may be of brokers that have ended."""
     with suppress(OSError):
         lines = _LISTENING.read_text(errors="replace").splitlines()
         yield from {Path(line.split()[-1]) for line in lines if line.endswith(".sock") and " /" in line}
@@ -141,8 +141,8 @@ def _candidates() -> Iterator[Path]:
 
 
 def _reachable(path: Path, pid: int) -> Path | None:
-    """The path by which we reach a socket; None if it is gone, in another container, or not the process's user's."""
-    # A service with PrivateTmp has a /tmp of its own.
+    """The path by which we reach a socket; None if it is gone, in another container, or of a wrong user."""
+    # A systemd service with PrivateTmp has its own /tmp, which /proc/PID/root contains.
     for place in (path, Path(f"/proc/{pid}/root", *path.parts[1:])):
         with suppress(OSError):
             status = os.lstat(place)
@@ -152,13 +152,13 @@ def _reachable(path: Path, pid: int) -> Path | None:
 
 
 def _is_believed(uid: int, pid: int) -> bool:
-    """Whether a user may speak for the process. Root asks for all, and believes each process's own user alone."""
+    """Whether a user may answer for a process: if the caller is root, the process's user; else the caller and root."""
     user = os.geteuid()
     return uid == _owner_of(pid) if user == 0 else uid in (0, user)
 
 
 def _listener(connected: socket.socket) -> int | None:
-    """The user who listens at the other end; None where the system doesn't tell."""
+    """The user whose process listens at the other end; None if the operating system doesn't tell."""
     if not hasattr(socket, "SO_PEERCRED"):
         return None
     _, uid, _ = struct.unpack("3i", connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))

@@ -1,4 +1,4 @@
-"""``quotahost explain``: the command, its options and exit codes; ``broker_socket`` asks, ``answer`` has the words."""
+"""``quotahost explain`` reads its options, asks a broker, prints the answer, and returns the exit code."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
@@ -49,7 +49,7 @@ def add_common(made: ArgumentParser) -> None:
 
 
 def valued(parse: Callable[[str], T]) -> Callable[[str], T]:
-    """The parser of an option whose value ``parse`` reads, or says in a ValueError what is wrong with it."""
+    """An argparse type that reads a value by ``parse``, and shows the text of its ValueError to the user."""
 
     def parsed(text: str) -> T:
         try:
@@ -67,20 +67,20 @@ def main(arguments: Sequence[str]) -> int:
         return explain_client(_client(made, given), given.which, given.type and QuotaType(given.type), console())
     if (given.client, given.user, given.client_id, given.type) != (None, None, None, None):
         made.error("--volume is about no client: leave --client, --user, --client-id and --type out")
-    from quotahost.cli.explain.volume import explain_volume  # needs what a client needs not
+    from quotahost.cli.explain.volume import explain_volume  # only here: a client's explanation needs none of it
 
     explain_volume(given.volume, given.which, given.interval.total_seconds(), console())
     return 0
 
 
 def _client(made: ArgumentParser, given: Namespace) -> Client:
-    """The client, from ``USER/CLIENT`` or from its two names."""
+    """The client from ``--client USER/CLIENT``, or from ``--user`` and ``--client-id``."""
     client, apart = given.client, (given.user, given.client_id)
     if client is None and None not in apart:
         return Client(*apart)
     if client is None or apart != (None, None):
         made.error("give --client USER/CLIENT, or both --user and --client-id; or --volume")
-    # At the last slash: a principal may be a distinguished name that contains some.
+    # The last slash splits the text, because a principal may be a distinguished name with slashes.
     name, _, rest = client.rpartition("/")
     if not name:
         made.error(f"--client {client!r} is not USER/CLIENT; where nobody authenticates USER is ANONYMOUS")
@@ -88,20 +88,20 @@ def _client(made: ArgumentParser, given: Namespace) -> Client:
 
 
 def explain_client(client: Client, which: str, type: QuotaType | None, screen: Console) -> int:
-    """Ask a broker (``broker_socket.connect``) about a client and print the answer (:func:`show`); the exit code."""
+    """Ask a broker (``broker_socket.connect``) about a client, print the answer, and return the exit code."""
     with connect(which) as ask:
 
         def largest(budget: str) -> Any:
             try:
                 return ask("budget", budget)
-            except Unusable:  # Python answers this one, and may hang; Java has answered all else
+            except Unusable:  # Python answers this question, and may hang; Java has answered the other questions
                 return ()
 
         return show(parse(explained(ask, client, largest), client), type, screen)
 
 
 def show(answer: Answer, type: QuotaType | None, screen: Console) -> int:
-    """Print the answer for one quota type, or for all of them if it is None; the exit code."""
+    """Print the answer for one quota type, or for all types if ``type`` is None, and return the exit code."""
     quotas = [quota for quota in answer.quotas if type in (None, quota.type)]
     show_facts(screen, common_facts(answer))
     for quota in quotas:

@@ -1,14 +1,13 @@
-"""What a shorter retention of a topic would free on one volume, by closed segments (by the topic's age where nobody
-tells its retention), and what waits for its upload.
+"""``explain --volume`` works out the bytes that a shorter retention of a topic would free, from its closed segments.
 
-Kafka deletes whole segments, the oldest first, and never the one that it appends to (LocalLog, UnifiedLog). By time it
-deletes a segment whose newest record is older than the retention; the last entry of its ``.timeindex`` has that
-record's timestamp (12 bytes: milliseconds, offset), which producers may have chosen. By size it deletes for as long as
-what is left is at least the retention.
-
-With tiered storage (KIP-405) Kafka deletes no segment that it has not uploaded yet, however old it is. Which ones it
-has uploaded, no file says. But one that is past its retention for longer than Kafka takes to look for such segments
-(:data:`LOOKED_FOR`) is most likely waiting for its upload: then a cut frees less than is worked out here.
+1. If the broker doesn't tell a topic's retention, the age of its oldest closed segment stands in for it.
+2. Kafka deletes whole segments, the oldest first, and never the active one (LocalLog, UnifiedLog). Retention by time
+   deletes a segment whose latest record is older than the retention. The last entry of its ``.timeindex`` has that
+   record's timestamp (12 bytes: milliseconds, offset), which producers may have chosen. Retention by size deletes
+   segments as long as at least the retention is left.
+3. With tiered storage (KIP-405) Kafka deletes no segment before its upload, however old it is. No file says which
+   segments are uploaded. But a segment that is past its retention for longer than Kafka takes to look for such segments
+   (:data:`LOOKED_FOR`) most likely waits for its upload: then a cut frees less than is computed here.
 """
 
 import os
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 SHARES: Final = (2, 4)  # a cut to a half and to a quarter
-#: Seconds: twice the default of ``log.retention.check.interval.ms``. For so long a segment may be past its retention.
+#: Seconds, twice the default of ``log.retention.check.interval.ms``: a segment may outlive its retention for so long.
 LOOKED_FOR: Final = 600.0
 _ENTRY: Final = struct.Struct(">qi")
 _INDEXES: Final = (".index", ".timeindex", ".txnindex")
@@ -32,27 +31,27 @@ class Segment(NamedTuple):
     """A segment of a partition."""
 
     length: int  # bytes of its records
-    used: int  # bytes that it takes on the disk, with its indexes
-    newest: float  # when its newest record is from, in seconds since 1970
+    used: int  # bytes that the segment and its indexes take on the disk
+    newest: float  # the timestamp of its latest record, in seconds since 1970
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long, or how much of each partition, a topic is kept on this broker."""
+    """The retention of a topic on this broker, by time and by size."""
 
-    seconds: float | None = None  # for ever
-    size: int | None = None  # bytes of each partition; None for any number
-    compacted: bool = False  # the topic is only compacted, so neither applies
-    tiered: bool = False  # Kafka uploads its closed segments, and deletes none before
+    seconds: float | None = None  # None means for ever
+    size: int | None = None  # bytes of each partition; None means any number
+    compacted: bool = False  # the topic is only compacted, so no retention applies
+    tiered: bool = False  # Kafka deletes a closed segment only after its upload
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Self:
-        """From a topic's properties. With tiered storage the local retention counts, since it is about this disk."""
+        """Read a topic's properties. With tiered storage the local retention counts, because it is for this disk."""
         is_tiered = properties.get("remote.storage.enable") == "true"
 
         def kept(unit: str) -> int | None:
             local = int(properties.get(f"local.retention.{unit}", "-2"))
-            # -2 stands for the retention of the whole topic.
+            # -2 is Kafka's default, and means that retention.ms or retention.bytes applies to this disk, too.
             is_local = is_tiered and local != -2
             number = local if is_local else int(properties.get(f"retention.{unit}", "-1"))
             return number if number >= 0 else None
@@ -68,13 +67,13 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What shorter retentions of one topic would free: ``freed`` has the bytes for each of SHARES."""
+    """The bytes that shorter retentions of one topic would free: ``freed`` has one number for each of SHARES."""
 
     topic: str
-    kept: Retention  # now
-    base: float | None  # the seconds, or bytes of a partition, that are cut; None if nothing is closed
+    kept: Retention  # the present retention
+    base: float | None  # the seconds, or bytes of a partition, that are cut; None if no segment is closed
     freed: Sequence[int]
-    overdue: int = 0  # bytes that the present retention should have freed already; told of tiered topics alone
+    overdue: int = 0  # bytes that the present retention should have freed already; only for tiered topics
 
 
 def cut(topic: str, kept: Retention, partitions: Iterable[str], now: float | None = None) -> Cut:
@@ -83,13 +82,13 @@ def cut(topic: str, kept: Retention, partitions: Iterable[str], now: float | Non
     logs = [segments(partition) for partition in partitions]
 
     def freed(limit: float, lately: float = 0.0) -> int:
-        """Bytes that such a retention frees, without those that it could not free ``lately`` seconds ago."""
+        """Bytes that this retention frees; with ``lately``, only those that it could free ``lately`` seconds ago."""
         size = 0
         for log in logs:
             left = sum(segment.length for segment in log)
             for segment in log[:-1]:
                 left -= segment.length
-                # By size, it counts from the segment's end, which came after its newest record.
+                # For a retention by size, the time counts from the segment's end, which is after its latest record.
                 age = now - segment.newest
                 is_past = left >= limit and (not lately or age > lately) if kept.by_size else age > limit + lately
                 if not is_past:
@@ -97,7 +96,7 @@ def cut(topic: str, kept: Retention, partitions: Iterable[str], now: float | Non
                 size += segment.used
         return size
 
-    # A topic that is kept for ever is cut to a part of the age that it has.
+    # For a topic that is kept for ever, the age of its oldest closed segment is cut.
     oldest = max((now - segment.newest for log in logs for segment in log[:-1]), default=None)
     limit = kept.size if kept.by_size else kept.seconds
     base = oldest if limit is None else limit
@@ -106,7 +105,7 @@ def cut(topic: str, kept: Retention, partitions: Iterable[str], now: float | Non
 
 
 def segments(partition: str) -> list[Segment]:
-    """Those in a partition's directory, the oldest first, the one in use last; without what has gone meanwhile."""
+    """The segments in a partition's directory, the oldest first and the active one last; files may vanish meanwhile."""
     found = []
     for log in sorted(Path(partition).glob("*.log")):
         with suppress(OSError):
@@ -118,9 +117,10 @@ def segments(partition: str) -> list[Segment]:
 
 
 def _newest(index: Path) -> float | None:
-    """The timestamp of an index's last entry, in seconds since 1970; None if it has none."""
+    """The timestamp of an index's last entry, in seconds since 1970; None if the index has no entry."""
     try:
-        # Root may be told of any user's directories (docs/security.md): no link is followed, no pipe waited for.
+        # A false answer may lead root to any user's directory (docs/security.md), so no link is followed, and no pipe
+        # is waited for.
         with os.fdopen(os.open(index, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             file.seek(-_ENTRY.size, os.SEEK_END)
             millis, _ = _ENTRY.unpack(file.read())

@@ -1,12 +1,12 @@
-"""``quotahost explain --volume``: what fills a volume, how fast, who writes, what makes room; and all budgets.
+"""``quotahost explain --volume`` shows what fills a volume, how fast, who writes, and what a shorter retention frees.
 
-1. The broker says what it knows (:func:`ask_volumes`): its log directories, its volumes' limits, who writes.
-2. Two looks at the log directories, some seconds apart, say what takes room and grows
-   (``quotahost.broker.disks.topics``). They are made in this process, as the broker's user, so a slow disk holds up
-   no thread of the broker.
-3. The broker says how long the largest topics are kept, and ``retention`` works out what less of it would free.
+1. The broker tells its log directories, the limits of its volumes, and the clients that write (:func:`ask_volumes`).
+2. This process, as the broker's user, lists the log directories twice, some seconds apart, to find the topics that take
+   space and grow (``quotahost.broker.disks.topics``). So a slow disk blocks no thread of the broker.
+3. The broker tells the retention of the largest topics, and ``retention`` works out what a shorter one would free.
 
-``quotahost top`` shows the same of a volume that it opens, on this machine or, without the third part, by a record.
+If no volume is named, the command lists all volumes and budgets. ``quotahost top`` shows the same of a volume that the
+user opens: all of it for a broker of this machine, and all except step 3 for a cluster.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,15 +45,15 @@ _CLOSED: Final = (
     "counted are segments that Kafka has closed, by the timestamps of their newest records; the one that it appends to "
     "stays. The same is freed on each broker that has a replica."
 )
-_MOST_USES: Final = 1_000  # of which the busiest producers are shown
-_MOST_CLIENTS: Final = 10  # of the busiest, and of those that are marked
-_MOST_CUTS: Final = 5  # topics of which the segments are looked at
+_MOST_USES: Final = 1_000  # uses that the broker returns; the busiest producers among them are shown
+_MOST_CLIENTS: Final = 10  # the number of busiest clients, and of marked clients, at most
+_MOST_CUTS: Final = 5  # topics whose segments are listed
 
 # ---- asking and measuring --------------------------------------------------------------------------------------
 
 
 def explain_volume(name: str, which: str, seconds: float, screen: Console) -> list[str]:
-    """Explain the volume of this name, or with one of its log directories, or list all if it is ""; all their names."""
+    """Explain the volume that ``name`` or one of its log directories names; list all for "". Return all names."""
     with connect(which) as ask:
         disks, look = ask_volumes(ask)
         volumes = {use.name: use for use in look.volumes if not use.budget}
@@ -85,12 +85,12 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console) -> li
 
 
 def ask_volumes(ask: Ask) -> tuple[DiskState, Look]:
-    """A broker's disks now, and a look with its volumes' limits and who writes."""
+    """A broker's disks now, and a look with its volumes' limits and the clients that write."""
     state = BrokerState.of(ask("state"))
     disks = read_disks(state.node, log_dirs(state.properties))
     shown = gauges(ask)
-    numbers = numbers_of(shown)  # none where nobody watches the volumes
-    if watched := numbers_of(shown, "Volume"):  # Kafka may have taken offline what can be read from here
+    numbers = numbers_of(shown)  # empty if no plugin watches the volumes
+    if watched := numbers_of(shown, "Volume"):  # Kafka may have taken a directory offline that can be read from here
         lost = [f"{at.name}: the broker has lost its log directory" for at in disks.volumes if at.name not in watched]
         disks = replace(disks, offline=(*disks.offline, *lost))
     volumes = [
@@ -101,14 +101,14 @@ def ask_volumes(ask: Ask) -> tuple[DiskState, Look]:
 
 
 def _retention(ask: Ask, topics: Sequence[str]) -> tuple[Mapping[str, Retention], str]:
-    """How long each topic is kept, and why that isn't known; "" if it is."""
+    """The retention of each topic, and the reason why it isn't known; "" if it is known."""
     try:
         properties: dict[str, dict[str, str]] = {topic: {} for topic in topics}
         for topic, name, value in ask("retention", ",".join(topics)):
             properties.setdefault(topic, {})[name] = value
         return {topic: Retention.of(of_topic) for topic, of_topic in properties.items()}, ""
     except Unusable as error:
-        # The Python host answers this one, and it may hang. Then the ages of the topics stand in for their retention.
+        # The Python host answers this question, and may hang. Then the age of each topic stands in for its retention.
         return dict.fromkeys(topics, Retention()), str(error).splitlines()[0]
 
 
@@ -135,7 +135,7 @@ def volume_row(volume: VolumeUse) -> Sequence[str]:
 
 
 def show_budgets(screen: Console, uses: Iterable[VolumeUse]) -> None:
-    """Print the budgets of storage among these, in the order given, each once: all brokers tell the same ones."""
+    """Print the budgets of storage among these uses, in the given order; each only once, as all brokers tell them."""
     budgets: dict[str, VolumeUse] = {}
     for use in uses:
         if use.budget:
@@ -169,7 +169,7 @@ def volume_facts(look: Look, measured: MeasuredVolume) -> Iterator[tuple[str, st
     yield "state", f"{of_volume}{look.state} with the factor {show_factor(look.factor)} is in force{cause}"
     growth = f"{show_rate(measured.growth)} over {show_seconds(measured.seconds)}"
     ends = {"its hard limit": measured.until(use.hard), "full": measured.until(capacity)}
-    # A limit that is reached needs no time.
+    # An end that is reached already (0), or never (None), is left out.
     if known := [f"{end} {show_time(seconds)}" for end, seconds in ends.items() if seconds]:
         growth += f"; at this growth {', '.join(known)}"
     yield "growth", growth
@@ -187,7 +187,7 @@ def topic_rows(measured: MeasuredVolume) -> Iterable[Sequence[str]]:
 
 
 def client_rows(look: Look) -> Iterable[Sequence[str]]:
-    """The busiest producers that have a quota of their own, and the clients that are marked."""
+    """The busiest producers that have their own quota, and the marked clients."""
     producers = [use for use in look.uses if use.quota_type is QuotaType.PRODUCE and use.scope == "client" and use.rate]
     busiest = sorted(producers, key=lambda use: -use.rate)[:_MOST_CLIENTS]
     topics, rates = dict(look.marks), {use.client: use.rate for use in busiest}
@@ -209,7 +209,7 @@ def cut_row(cut: Cut) -> Sequence[str]:
 
 
 def stalled_uploads(cuts: Iterable[Cut]) -> str:
-    """A line for each tiered topic whose closed segments outlive their retention; such segments a cut doesn't free."""
+    """A line for each tiered topic with closed segments past their retention, which a cut would not free."""
     return "".join(
         f"\n  {printable(cut.topic)}: {show_bytes(cut.overdue)} are past the local retention and still here. Tiered "
         "storage deletes nothing before it is uploaded, so uploads are late, and a cut frees less than is shown."

@@ -1,4 +1,4 @@
-"""What operators run on a desk: before a broker has a setting ``simulate``, after it had one ``report`` and ``replay``.
+"""``simulate`` tries settings and quotas on models; ``report`` and ``replay`` read the history of volumes.
 
-``world`` plays one model of the loop; ``replay`` leads the same host and tap over the history of volumes (``play``).
+No command needs a broker. ``world`` (for ``simulate disk``) and ``play`` (for ``replay``) use the same host and tap.
 """

@@ -1,4 +1,4 @@
-"""What the history of volumes answers: a curve for each volume, its fill rate, and when it will be full, in words.
+"""A report on the history of volumes has a curve for each volume, its fill rate, and the time when it will be full.
 
 All times are seconds since 1970, all spans seconds.
 The command line makes a ``Question``, ``history`` answers it with a ``Report``, and ``report`` and ``replay`` show it.
@@ -19,37 +19,37 @@ def in_utc(at: float) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which readings of a history are wanted; empty names are all."""
+    """Selects the readings of a history; an empty tuple of names selects all."""
 
-    directory: str  # any path that Hadoop knows
+    directory: str  # any path that Hadoop can read
     clusters: tuple[str, ...] = ()
     brokers: tuple[str, ...] = ()
     volumes: tuple[str, ...] = ()
     since: float | None = None
-    until: float | None = None  # the time before which readings must be
-    worst: int = 20  # how many volumes are drawn
-    #: Over how long fill rates are measured, up to the newest reading; None for a quarter of the readings' span, a week
-    #: at most.
+    until: float | None = None  # exclusive: readings are from before this time
+    worst: int = 20  # the number of volumes that are drawn
+    #: The period over which fill rates are measured, up to the latest reading; None means a quarter of the readings'
+    #: span, and a week at most.
     recent: float | None = None
 
 
 class Name(NamedTuple):
-    """A volume's name: names of volumes are unique within a broker, ids of brokers within a cluster."""
+    """The full name of a volume: volume names are unique within a broker, and broker ids within a cluster."""
 
     cluster: str
     broker: str
     volume: str
 
     def title(self, several: bool) -> str:
-        """``broker 1: /dev/sdb``, after the cluster's name where there are several clusters."""
+        """``broker 1: /dev/sdb``; with ``several`` clusters, the cluster's name stands before it."""
         cluster = f"{printable(self.cluster)} / " if several else ""
         return f"{cluster}broker {printable(self.broker)}: {printable(self.volume)}"
 
 
 class Bucket(NamedTuple):
-    """A volume's readings in one part of the report's time, in bytes."""
+    """The readings of one volume in one part of the report's time, in bytes."""
 
-    at: float  # of the last reading; that has ``last``, ``capacity`` and the limits
+    at: float  # the time of the last reading; ``last``, ``capacity`` and the limits are from that reading
     low: int
     high: int
     last: int
@@ -64,7 +64,7 @@ class Curve:
 
     name: Name
     buckets: tuple[Bucket, ...]  # at least one, oldest first
-    fill_rate: float | None  # the recent one in bytes/s, by least squares; None if it isn't known
+    fill_rate: float | None  # bytes/s, by least squares over the recent readings; None if it isn't known
 
     @property
     def newest(self) -> Bucket:
@@ -72,7 +72,7 @@ class Curve:
 
     @property
     def share(self) -> float | None:
-        """The consumed share of the capacity, 1.0 for all of it; None without a capacity."""
+        """The consumed share of the capacity, 1.0 for all of it; None if the capacity is 0."""
         return self.newest.last / self.newest.capacity if self.newest.capacity else None
 
     def show_when(self, level: int | None) -> str:
@@ -87,18 +87,18 @@ class Curve:
 
 
 class Use(NamedTuple):
-    """What one client used on one broker in a part of the time, of its quota in the whole cluster; bytes/s."""
+    """The use of one client on one broker in a part of the time, and the client's cluster-wide quota, in bytes/s."""
 
-    at: float  # when the part begins
+    at: float  # the beginning of the part
     broker: str
     rate: float
-    demand: float | None  # what it would have used if nothing had held it back; None for whatever it gets
+    demand: float | None  # the rate that the client would have used without a limit; None means any rate
     quota: float
 
 
 @dataclass(frozen=True, slots=True)
 class ClientUse:
-    """One client of a cluster over time: at least one use, of ``width`` seconds each, oldest first."""
+    """One client of a cluster over time: one or more uses of ``width`` seconds each, the oldest first."""
 
     cluster: str
     user: str
@@ -109,27 +109,27 @@ class ClientUse:
 
 @dataclass(frozen=True, slots=True)
 class BudgetUse:
-    """What a budget's topics took in a cluster, by parts of the time."""
+    """The bytes that a budget's topics took in a cluster, by parts of the time."""
 
     cluster: str
     budget: str
-    width: float  # seconds of a part
-    #: When each begins, and bytes: the mean of ten minutes; of a longer part the largest one.
+    width: float  # the length of a part in seconds
+    #: The beginning of each part, and bytes: the mean of ten minutes. A longer part has the largest of its means.
     parts: Sequence[tuple[float, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found in the history, from the oldest to the newest reading."""
+    """The result of reading the history, from the oldest to the latest reading."""
 
     question: Question
     since: float
     until: float
     recent: float
-    known: int  # how many volumes reported, drawn or not
-    #: The worst of them, worst first, with fill rates over the last ``recent``; for a replay all, by name.
+    known: int  # the number of volumes that reported, drawn or not
+    #: A report has the worst ones, worst first, with fill rates over ``recent`` seconds; a replay has all, by name.
     curves: tuple[Curve, ...]
-    clients: tuple[ClientUse, ...] = ()  # for a replay, as far as the history has usage
+    clients: tuple[ClientUse, ...] = ()  # for a replay only, if the history has usage
 
     @property
     def clusters(self) -> list[str]:

@@ -1,7 +1,7 @@
-"""All pictures, of ``simulate --plot``, ``report`` and ``replay``, by matplotlib; it alone knows matplotlib.
+"""matplotlib draws the pictures of ``simulate --plot``, ``report`` and ``replay``; only this module imports matplotlib.
 
-Those of report and replay go into pages as SVG in the page's own colours. No curve is thinned out: matplotlib itself
-leaves out what no pixel shows (``path.simplify``).
+A page of ``report`` or ``replay`` contains its pictures as SVG in the page's own colours. No curve is thinned out here:
+matplotlib itself leaves out points that no pixel would show (``path.simplify``).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,29 +21,29 @@ from quotahost.cli.lab.world import STEP, Recording
 from quotahost.model import Factor, State
 from quotahost.units.show import show_bytes
 
-# ``svg`` replaces each by the page's variable of the same name, so no two may be the same.
+# ``svg`` replaces each colour by the page's variable of the same name, so no two names may have the same colour.
 COLOURS: Final = {
     "line": "#1f6feb", "soft": "#b87503", "hard": "#d1242f", "full": "#6e7781", "text": "#40464f", "grid": "#d8dee5",
 }  # fmt: skip
-_LEVELS: Final = {"full": "capacity", "soft": "soft", "hard": "hard"}  # a level's name and colour, and its attribute
+_LEVELS: Final = {"full": "capacity", "soft": "soft", "hard": "hard"}  # by label and colour: the attribute of a point
 _SHADES: Final = {State.THROTTLE: COLOURS["soft"], State.PAUSE: COLOURS["hard"]}
 _THEN: Final[dict[str, Any]] = {"color": COLOURS["full"], "linewidth": 1.6, "linestyle": (0, (2, 1.5))}
 _NEW: Final[dict[str, Any]] = {"color": COLOURS["line"], "linewidth": 1.5}
-_TEXT: Final[dict[Any, str]] = {"svg.fonttype": "none"}  # text stays text: smaller, and the page's own font
-_AHEAD: Final = 0.3  # the forecast is drawn for at most this part of the time that the report spans
-_APART: Final = 0.075  # least distance of two labels, as a part of the axes' height
-_SILENT: Final = 5  # times the usual distance of two buckets: the line is broken
+_TEXT: Final[dict[Any, str]] = {"svg.fonttype": "none"}  # text stays text: it is smaller and uses the page's font
+_AHEAD: Final = 0.3  # the forecast covers at most this share of the time that the report spans
+_APART: Final = 0.075  # the least distance between two labels, as a share of the axes' height
+_SILENT: Final = 5  # the line breaks at a gap of more than so many times the median gap between two points
 At = TypeVar("At", Bucket, UsePoint)
 
 
-# ---- what the figures have in common ----
+# ---- common parts of the figures ----
 
 
 def _timeline(height: float, since: float, until: float) -> tuple[Figure, Any]:
     figure = Figure(figsize=(8.6, height), layout="constrained")
     axes: Any = figure.add_subplot()
     with rc_context({"date.converter": "concise"}):
-        # At least a second wide: matplotlib can't draw an axis of no length.
+        # The axis covers at least one second, because matplotlib can't draw an axis without a length.
         axes.set_xlim(in_utc(since), in_utc(max(until, since + 1.0)))
     axes.tick_params(colors=COLOURS["text"], labelsize=8, length=3)
     axes.xaxis.get_offset_text().set(color=COLOURS["text"], fontsize=8)
@@ -55,7 +55,7 @@ def _timeline(height: float, since: float, until: float) -> tuple[Figure, Any]:
 
 
 def _levels(axes: Any, points: Sequence[At]) -> None:
-    """Capacity and limits over time, as steps; None breaks the line."""
+    """Draw capacity and limits over time as steps; a value of None breaks the line."""
     at = [in_utc(point.at) for point in points]
     for name, attribute in _LEVELS.items():
         values = [getattr(point, attribute) for point in points]
@@ -64,15 +64,15 @@ def _levels(axes: Any, points: Sequence[At]) -> None:
 
 
 def _scale(axes: Any, most: int, last: Bucket | UsePoint) -> None:
-    """Bytes up to ``most``, and the names of the levels to the right, pushed down where they lie close together."""
-    # At least a byte high: a volume may have no capacity, and matplotlib can't draw an axis of no length.
+    """Set the axis to bytes up to ``most``, and label the levels at the right; labels that would overlap move down."""
+    # The axis is at least one byte high: a volume may have no capacity, and matplotlib can't draw an axis of length 0.
     top = 1.04 * max(1, most)
     axes.set_ylim(0, top)
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_formatter(lambda value, _: show_bytes(value))
     above = 1.0 + _APART
     levels = [(getattr(last, attribute), name == "full", name) for name, attribute in _LEVELS.items()]
-    # From the top down. The capacity comes first where a limit is equal to it.
+    # The labels go from the top down. If a limit is equal to the capacity, the capacity's label is above.
     for level, _, name in sorted((each for each in levels if each[0] is not None), reverse=True):
         above = min(level / top, above - _APART)
         look = {"color": COLOURS[name], "fontsize": 8, "va": "center"}
@@ -80,7 +80,7 @@ def _scale(axes: Any, most: int, last: Bucket | UsePoint) -> None:
 
 
 def _unbroken(points: Sequence[At]) -> list[list[At]]:
-    """Parts without a long silence: no line is drawn over a time of which nothing is known."""
+    """Split the points at long gaps, so that no line covers a time without readings."""
     gaps = [late.at - early.at for early, late in pairwise(points)]
     parts = [[points[0]]]
     for point, gap in zip(points[1:], gaps, strict=True):
@@ -91,7 +91,7 @@ def _unbroken(points: Sequence[At]) -> list[list[At]]:
 
 
 def _shade(axes: Any, states: Iterable[tuple[State, Any, Any]]) -> None:
-    """Say by the background when a state, with the places of its beginning and end on the axis, throttles or pauses."""
+    """Colour the background during THROTTLE and PAUSE; each state comes with its begin and its end on the axis."""
     for state, run in groupby(states, key=lambda span: span[0]):
         spans = list(run)
         if state in _SHADES:
@@ -99,11 +99,11 @@ def _shade(axes: Any, states: Iterable[tuple[State, Any, Any]]) -> None:
 
 
 def svg(figure: Figure) -> str:
-    """The figure as what follows ``<svg``; its colours are the page's variables ``--line``, ``--soft`` and so on."""
+    """The figure as SVG text after ``<svg``; its colours are the page's variables ``--line``, ``--soft`` and so on."""
     text, none = StringIO(), dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with rc_context(_TEXT):
         figure.savefig(text, format="svg", transparent=True, metadata=none)
-    # Without the XML prolog: within HTML an <svg> has none.
+    # The XML prolog is dropped, because an <svg> within HTML has none.
     drawn = text.getvalue().partition("<svg")[2]
     for name, colour in COLOURS.items():
         drawn = drawn.replace(colour, f"var(--{name})")
@@ -126,7 +126,7 @@ def draw_volume(curve: Curve, report: Report) -> Figure:
         axes.plot(at, [bucket.last for bucket in part], marker=mark, markersize=3, **_NEW)
     rate = curve.fill_rate
     if rate is not None:
-        # The forecast goes to the right edge, or to where the volume is full or empty.
+        # The forecast ends at the right edge, or earlier when the volume is full or empty.
         left = (newest.capacity if rate > 0 else 0) - newest.last
         seconds = end - newest.at if rate == 0 else max(0.0, min(end - newest.at, left / rate))
         at = [in_utc(newest.at), in_utc(newest.at + seconds)]
@@ -140,9 +140,9 @@ def draw_volume(curve: Curve, report: Report) -> Figure:
 
 
 def draw_factor(factor: ReplayedFactor, replay: Replay) -> Figure:
-    """The factor, then and with these settings; where these throttle or pause, the background says so."""
+    """Draw the factor then and with the new settings; the background shows when the new settings throttle or pause."""
     figure, axes = _timeline(1.9, replay.since, replay.until)
-    # To the end of the time: the last factor is still in force there.
+    # The line goes to the end of the time, because the last factor is still in force there.
     points = [*factor.points, factor.points[-1]._replace(at=replay.until)]
     at = [in_utc(point.at) for point in points]
     _shade(axes, zip((Factor(point.new).state for point in points), at, at[1:], strict=False))
@@ -168,7 +168,7 @@ def draw_use(volume: ReplayedVolume, replay: Replay) -> Figure:
 
 
 def draw_run(recording: Recording, title: str, file: Path) -> None:
-    """Draw the disk against its limits, the factor, and bytes/s by client, with the state as background."""
+    """Draw the disk and its limits, the factor, and MB/s by client; the background shows the state."""
     figure = Figure(figsize=(10, 7), layout="constrained")
     disk, factor, rates = figure.subplots(3, sharex=True, height_ratios=(3, 1, 3))
     samples, bounds = recording.samples, recording.bounds
@@ -189,7 +189,7 @@ def draw_run(recording: Recording, title: str, file: Path) -> None:
     disk.set_title(title).set_parse_math(False)
     factor.set(ylabel="factor", ylim=(-0.05, 1.05))
     rates.set(xlabel="seconds", ylabel="MB/s", ylim=(0, None))
-    with rc_context(_TEXT):  # letters as lines take as much space as the rest
+    with rc_context(_TEXT):  # letters drawn as lines would double the file's size
         figure.savefig(file, dpi=120)
 
 

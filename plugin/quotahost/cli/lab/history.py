@@ -1,8 +1,7 @@
-"""Reads the history (Parquet) by Spark for ``report``, ``replay`` and the bill: whose, of when, how many points; and
-adds up the brokers' bytes of a budget.
+"""Spark reads the history (Parquet) here: readings for ``report``, ``replay`` and the bill, and the bytes of budgets.
 
-No pass returns to this process more than it can hold, whatever the size of the history: Spark groups rows into parts of
-the time (buckets).
+Spark groups the rows into parts of the time (buckets), so every query returns few enough rows for this process's
+memory, whatever the size of the history.
 """
 
 import re
@@ -26,30 +25,30 @@ from quotahost.pipeline.history import BUDGETS_COLUMNS, COLUMNS, MINUTE, PART, U
 from quotahost.pipeline.session import file_system, session
 from quotahost.units.show import show_span
 
-# The report scans a long history, while the pipeline's defaults suit short batches.
+# The pipeline's defaults suit short batches; a report scans a long history.
 _CONF: Final = {
     "spark.sql.shuffle.partitions": "8", "spark.sql.codegen.wholeStage": "true",
-    # The list of files of a history that builds before the release began: others came later, and it may have moved.
+    # Builds before the first release left a list of files in the history; it lacks later files, and paths may be old.
     "spark.sql.streaming.fileStreamSink.ignoreMetadata": "true",
 }  # fmt: skip
-MOST_BUCKETS: Final = 500  # of one volume: about one for each two pixels of its figure
-MOST_READINGS: Final = 200_000  # that this process takes for a replay, and as many of clients' use
+MOST_BUCKETS: Final = 500  # buckets of one volume: about one for each two pixels of its figure
+MOST_READINGS: Final = 200_000  # readings that this process takes for a replay, and rows of clients' use
 MOST_CLIENTS: Final = 500
 WEEK: Final = 7 * 86400  # seconds
 _VOLUME: Final = ("cluster", "broker", "volume")
 _CLIENT: Final = ("cluster", "user", "client")
 TURN_ON: Final = "run `quotahost pipeline` with --history DIR, and name DIR here"
-_MOMENT: Final = 1e-6  # seconds: the least time between two readings
+_MOMENT: Final = 1e-6  # seconds: the smallest difference between two times in the history
 
 
 @contextmanager
 def started(command: str) -> Iterator[SparkSession]:
-    """Spark in this process, for a command of quotahost's that reads a history within it.
+    """Start Spark in this process for a command that reads a history.
 
-    Raises QuotahostError without a Java that it runs on; Unusable if one of the history's files can't be read.
+    Raises QuotahostError if Spark finds no Java to run on; Unusable if a file of the history can't be read.
     """
     begin("Starting Spark")
-    # Spark's own bar: which stage it is at, and how many of its tasks are done.
+    # Spark's progress bar shows the current stage, and how many of its tasks are done.
     bar = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
     spark = session(f"quotahost {command}", conf=_CONF | bar, kafka=False)
     try:
@@ -59,25 +58,25 @@ def started(command: str) -> Iterator[SparkSession]:
         raise Unusable(f"the history can't be read: {short(error)}", remedy) from None
 
 
-# ---- the two questions ----
+# ---- readings for a report and a replay ----
 
 
 def worst(spark: SparkSession, question: Question) -> Report:
-    """The curves of the worst of the volumes asked for.
+    """The curves of the worst volumes that the question selects.
 
-    Raises QuotahostError if there is no such reading; the message names the readings that there are.
+    Raises QuotahostError if the question selects no reading; the message gives the days that have readings.
     """
     readings, since, until = _asked(spark, question)
-    # A quarter of the span, from microseconds to seconds.
+    # The default is a quarter of the span; the division also converts microseconds to seconds.
     recent = question.recent or min(WEEK, max(60, (until - since) // 4_000_000))
     begin(f"Ranking the volumes by their last {show_span(recent)}")
     length = round(recent * 1e6)
-    # Spark doesn't open the folders of earlier days.
+    # With this condition Spark doesn't open the folders of earlier days.
     newest = readings.where(F.col("day") >= F.lit(in_utc((until - length) / 1e6).date()))
     rows = ranked(newest, until, length).limit(question.worst).collect()
     rates = {Name(*row[:3]): row["rate"] for row in rows}
     begin(f"Reading the curves of {len(rates)} of {rows[0]['known']:,} volumes")
-    # Rounded up: otherwise the newest reading would begin a bucket of its own.
+    # The width is rounded up: otherwise the latest reading would need one more bucket.
     width = (until - since) // MOST_BUCKETS + 1
     curves = _curves(readings.where(_one_of(_VOLUME, rates)), since, width)
     drawn = tuple(Curve(name, curves[name], rate) for name, rate in rates.items())
@@ -85,17 +84,17 @@ def worst(spark: SparkSession, question: Question) -> Report:
 
 
 def everything(spark: SparkSession, question: Question, most: int = MOST_READINGS) -> Report:
-    """The curves of all volumes asked for, by name, without fill rates; and what clients used, if that is kept.
+    """The curves of all volumes that the question selects, by name, without fill rates; and what clients used, if kept.
 
-    Of more than about ``most`` readings the last one of each part of the time, and of clients' use likewise the mean.
-    Raises QuotahostError as :func:`worst`.
+    If there are more than about ``most`` readings, a curve has the last reading of each part of the time. Clients' use
+    is reduced in the same way, to the mean of each part. Raises QuotahostError as :func:`worst` does.
     """
     readings, since, until = _asked(spark, question)
     begin("Counting the readings")
     counts = readings.groupBy(*_VOLUME).count().selectExpr("count(*) AS volumes", "sum(count) AS readings").first()
     assert counts is not None
     begin(f"Reading the curves of {counts['volumes']:,} volumes")
-    # With a width of 1 microsecond every reading is one by itself.
+    # With a width of 1 microsecond every reading is a bucket of its own.
     width = 1 if counts["readings"] <= most else max(1, -(-(until - since) * counts["volumes"] // most))
     curves = tuple(Curve(name, of, None) for name, of in _curves(readings, since, width).items())
     report = Report(question, since / 1e6, until / 1e6, 0.0, len(curves), curves)
@@ -104,13 +103,13 @@ def everything(spark: SparkSession, question: Question, most: int = MOST_READING
 
 
 def _clients(spark: SparkSession, report: Report, most: int) -> tuple[ClientUse, ...]:
-    """The busiest clients of the report's time, if the history has usage of it."""
-    # Until the last reading, and that included.
+    """The busiest clients in the report's time, if the history has their usage."""
+    # ``until`` is exclusive, and the time of the last reading belongs to the report.
     question = replace(report.question, since=report.since, until=report.until + _MOMENT)
     rows = stored(spark, USAGE_COLUMNS, folder(question.directory, "usage"), question).where("rate IS NOT NULL")
     rates = rows.groupBy(*_CLIENT).agg(F.expr("sum(rate) AS total"), F.expr("count(*) AS minutes"))
     busiest = rates.orderBy(F.desc("total"), *_CLIENT).limit(MOST_CLIENTS).collect()
-    # Parts of the time are whole minutes, at least one.
+    # A part of the time is one or more whole minutes.
     width = max(1, -(-sum(row["minutes"] for row in busiest) // most)) * MINUTE.total_seconds()
     part = F.expr(f"bigint(floor(unix_micros(at) / {width * 1e6:.0f}D)) * {width}D AS at")
     demand = F.expr("IF(count(demand) = count(1), max(demand), NULL) AS demand")
@@ -124,9 +123,9 @@ def _clients(spark: SparkSession, report: Report, most: int) -> tuple[ClientUse,
 def budget_uses(
     spark: SparkSession, report: Report, names: Collection[str], most: int = MOST_READINGS
 ) -> list[BudgetUse]:
-    """What the budgets of these names took in the report's time, as far as the history has it: about ``most`` parts."""
+    """The bytes of these budgets in the report's time, as far as the history has them, in about ``most`` parts."""
     begin("Reading what budgets held")
-    # From the part on in which the first reading lies.
+    # The time begins with the part that contains the first reading.
     part = PART.total_seconds()
     question = replace(report.question, since=report.since - part, until=report.until + _MOMENT)
     rows = stored(spark, BUDGETS_COLUMNS, folder(question.directory, "budgets"), question)
@@ -140,11 +139,11 @@ def budget_uses(
     return [BudgetUse(cluster, budget, width, [row[2:] for row in of]) for (cluster, budget), of in by_name]
 
 
-# ---- which readings ----
+# ---- selecting readings ----
 
 
 def _asked(spark: SparkSession, question: Question) -> tuple[DataFrame, int, int]:
-    """The readings asked for, and the times of the oldest and the newest in microseconds since 1970."""
+    """The selected readings, and the times of the oldest and the latest one in microseconds since 1970."""
     begin("Looking for the oldest and the newest reading")
     place, names = question.directory, [name for asked in _names(question).values() for name in asked]
     readings = stored(spark, COLUMNS, place, question)
@@ -165,12 +164,12 @@ def _names(question: Question) -> dict[str, Collection[str]]:
 
 
 def stored(spark: SparkSession, columns: str, directory: str, question: Question) -> DataFrame:
-    """What is asked for of what the pipeline has written to this folder, if it is there; no other days are opened."""
+    """The selected rows of a folder of the history; none if the folder doesn't exist. Spark opens no other days."""
     system, path = file_system(spark, directory)
     if not system.exists(path):
         return spark.createDataFrame([], columns)
-    # With a schema given, Spark opens no file to learn it; a file may go while it reads, as old days are deleted.
-    # Spark takes a name for a pattern, which a directory's is not.
+    # The schema is given, so Spark opens no file to infer it. Old days are deleted, so a file may vanish during a read.
+    # Spark takes a path for a glob pattern, so the pattern's characters are escaped.
     literal = re.sub(r"([\\\[\]{}*?])", r"\\\1", directory)
     rows = spark.read.schema(columns).option("ignoreMissingFiles", "true").parquet(literal)
     if question.since is not None:
@@ -184,37 +183,37 @@ def stored(spark: SparkSession, columns: str, directory: str, question: Question
     return rows
 
 
-# ---- in Spark's own functions ----
+# ---- grouping by Spark's own functions ----
 
 
 def ranked(readings: DataFrame, newest: int, recent: int) -> DataFrame:
-    """A row for each volume with readings in the recent part, worst first.
+    """A row for each volume with recent readings, the worst volume first.
 
-    The worst volume is the one that will have consumed most of its hard limit (of its capacity, if it has none) when
-    as much time as ``recent`` has passed at its present fill rate: a full one that stands still, or one that fills
-    fast. The recent part ends at ``newest``, in microseconds since 1970, and is ``recent`` microseconds long.
-    The rows have cluster, broker, volume; ``rate``, the fill rate in bytes/s by least squares, null with readings of
-    one time only; ``known``, how many volumes there are.
+    Recent readings are those of the ``recent`` microseconds up to ``newest``, in microseconds since 1970. The forecast
+    takes each volume's present fill rate for another ``recent`` microseconds. The worst volume will then have consumed
+    the largest share of its hard limit, or of its capacity if it has no limit: it is full already, or it fills fast.
+    A row has cluster, broker and volume; ``rate``, the fill rate in bytes/s by least squares, null if all readings have
+    the same time; and ``known``, the number of volumes.
     """
-    seconds = f"(unix_micros(at) - {newest}L) / 1e6D"  # since the newest, so that doubles keep their digits
+    seconds = f"(unix_micros(at) - {newest}L) / 1e6D"  # relative to ``newest``, so that doubles keep their precision
     rows = readings.where(F.expr(f"unix_micros(at) BETWEEN {newest - recent}L AND {newest}L"))
-    # Columns of a fixed width only: for others Spark would sort all readings.
+    # All columns have a fixed width: for any other column Spark would sort all readings instead of hashing them.
     latest = rows.groupBy(*_VOLUME).agg(
         F.expr("max_by(consumed, at) AS consumed"),
         F.expr("max_by(coalesce(hard, capacity), at) AS room"),
         F.expr(f"regr_slope(CAST(consumed AS DOUBLE), {seconds}) AS rate"),
     )
     ahead = f"consumed + greatest(coalesce(rate, 0D), 0D) * {recent / 1e6}D"
-    # A volume with no room at all, whose limit is at 0 bytes, comes first.
+    # A volume whose limit is 0 bytes comes first.
     expected = F.expr(f"coalesce(try_divide({ahead}, room), double('infinity')) AS expected")
     known = F.expr("count(*) OVER () AS known")
     return latest.select(*_VOLUME, "rate", expected, known).orderBy(F.desc("expected"), *_VOLUME)
 
 
 def _curves(readings: DataFrame, since: int, width: int) -> dict[Name, tuple[Bucket, ...]]:
-    """The readings by volume and parts of the time, the oldest first; parts without readings have no bucket.
+    """The buckets of each volume, the oldest first; a part of the time without readings has no bucket.
 
-    The first part begins at ``since``, in microseconds since 1970, and each is ``width`` microseconds long.
+    The first part begins at ``since``, in microseconds since 1970, and each part is ``width`` microseconds long.
     """
     columns = ["unix_micros(max(at)) / 1e6D", "min(consumed)", "max(consumed)"]
     columns += [f"max_by({column}, at)" for column in ("consumed", "capacity", "soft", "hard")]
@@ -228,5 +227,5 @@ def _one_of(columns: Sequence[str], names: Iterable[Sequence[str]]) -> Column:
 
 
 def _by_name(parts: DataFrame, length: int) -> Iterator[tuple[tuple[str, ...], Iterator[Row]]]:
-    """The parts of the time by name, which has so many columns; sorted here, where they are few, the oldest first."""
+    """Group the rows by their first ``length`` columns, the name; this process sorts the few rows, the oldest first."""
     return groupby(sorted(parts.collect(), key=lambda row: row[:5]), key=lambda row: row[:length])

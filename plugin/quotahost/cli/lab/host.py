@@ -1,7 +1,7 @@
-"""A broker's host without a broker: the real policy of an operator's settings, on a clock that stands until it is set.
+"""The lab runs a broker's host without a broker: the real policy of an operator's settings, on a simulated clock.
 
-``broker`` gives the policy to the host's own ``FactorLoop``, which also decides what applies while something is
-unknown. A replay knows its volumes, and has a ``Host`` of evaluation, pauses, factor in force and tap.
+``world`` runs the policy in the host's own ``FactorLoop``, which also decides what applies while a factor is unknown.
+A replay decides only on known volumes, so its ``Host`` has only evaluation, pauses, the factor in force and the tap.
 """
 
 import inspect
@@ -34,20 +34,20 @@ Put = Callable[[float, Affected | None], None]
 
 
 class SmallShim(FakeBroker):
-    """What a host's decisions need of ``quotahost.broker.host.protocol.Shim``; it remembers the numbers shown."""
+    """The part of ``quotahost.broker.host.protocol.Shim`` that a host's decisions need; it keeps all metrics."""
 
     def __init__(self, fence: bool = True, put: Put = lambda value, affected: None) -> None:
-        """``put`` takes each new factor, and the topics that it is for."""
+        """The shim calls ``put`` with each new factor and the topics whose writers the factor is for."""
         super().__init__()
         self._fence, self._put = fence, put
 
     @property
     def failed(self) -> str:
-        """A plugin that has failed, "" if none has."""
+        """The name of a plugin that has failed; "" if none has failed."""
         return next((name for type, name, _ in self.shown if type == "Plugin"), "")
 
     def broker(self) -> dict[str, str]:
-        """No id: the metrics of the broker's own volumes would cost as much as all the rest."""
+        """Return no node id: otherwise the metrics of the broker's own volumes would cost as much as all the rest."""
         return {}
 
     def fence(self) -> bool:
@@ -66,16 +66,16 @@ class SmallShim(FakeBroker):
         self._put(new.factor.value, new.affected)
 
     def set_budgets(self, budgets: Sequence[SlowedBudget]) -> None:
-        """A budget of storage is played as the volume by which the host judges it."""
+        """Do nothing: ``simulate`` plays a budget of storage as a volume."""
 
     def set_factors_of_types(self, factors: Mapping[QuotaType, Factor]) -> None:
-        """Nothing here has a load: only the disks are played."""
+        """Do nothing: the lab plays only disks, and no broker's busy threads."""
 
 
 def policy_of(settings: Settings, node_id: int, clock: Callable[[], float]) -> LoadedPlugin[Any]:
-    """Build the policy of these settings, ``limits`` if they name none; ``clock`` in seconds.
+    """Build the policy of these settings, ``limits`` if they name none. ``clock`` returns seconds.
 
-    Raises PluginError if there is none that this clock can reach; SettingsError if one of its own properties is wrong.
+    Raises PluginError if it can't be built, or depends on time but takes no clock; SettingsError for wrong properties.
     """
     name = settings.policy or _DEFAULT
     entry, takes_clock = _entry(name)
@@ -87,7 +87,7 @@ def policy_of(settings: Settings, node_id: int, clock: Callable[[], float]) -> L
 
 @lru_cache
 def _entry(name: str) -> tuple[Any, bool]:
-    """The class or function of that entry point, and whether it takes a ``clock``."""
+    """The class or function of the policy's entry point, and whether it takes an argument ``clock``."""
     entry = load(Role.POLICY, name)
     takes_clock = "clock" in inspect.signature(entry).parameters
     if getattr(entry, "depends_on_time", False) and not takes_clock:
@@ -98,7 +98,7 @@ def _entry(name: str) -> tuple[Any, bool]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the host's lines out of the log: nobody's broker changes its state."""
+    """Keep the host's lines out of the log: they report changes of state, but no real broker changes its state."""
     quotahost = logging.getLogger("quotahost")
     before = quotahost.level
     quotahost.setLevel(logging.CRITICAL)
@@ -109,9 +109,9 @@ def quiet() -> Iterator[None]:
 
 
 class Host:
-    """What a host decides on volumes that it is told, as if it were one broker's, and how far limits follow it."""
+    """Decides on given volumes as the host of one broker does, and moves the limits to the factor by the tap."""
 
-    factor: float  # what it decided on last, 0.0 to 1.0; of no effect where the factor is in shadow
+    factor: float  # the latest decision, 0.0 to 1.0; it has no effect while the factor is in shadow
 
     def __init__(self, settings: Settings, windows: tuple[int, int], clock: Callable[[], float]) -> None:
         self._settings, self._clock = settings, clock
@@ -127,7 +127,7 @@ class Host:
         self._share = self.factor = self._enforced = 1.0
 
     def know(self, volumes: Iterable[Volume]) -> None:
-        """Without a factor source it is told of none, so nothing lowers the factor."""
+        """Take the volumes for the next decisions. If there is no factor source, the host ignores all volumes."""
         self._volumes = ClusterVolumes(tuple(volumes) if self._settings.factor_source else ())
 
     def decide(self) -> None:
@@ -142,7 +142,7 @@ class Host:
         self._share = 0.0 if held else self._tap.value
 
     def _show(self, policy: tuple[str, QuotaPolicy] | None, judged: Sequence[Judged]) -> None:
-        """In place of ``VolumeLimits``, which shows them in a broker."""
+        """Keep the factors of all volumes. It replaces ``VolumeLimits``, which shows them as a broker's metrics."""
         self._factors = {(volume.broker, volume.name): factor for volume, factor, _ in judged}
 
     def factor_of(self, volume: Key) -> float:
@@ -150,6 +150,6 @@ class Host:
         return self._factors.get(volume, 1.0)
 
     def share_of(self, volume: Key) -> float:
-        """By what the limits of those who write to it are multiplied, as far as the history can tell."""
+        """The share of their quotas that the writers to this volume get, as far as the history can tell."""
         by_topics = self._settings.factor_scope == "topics"
         return 1.0 if by_topics and self.factor_of(volume) >= 1 else self._share

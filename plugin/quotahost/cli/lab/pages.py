@@ -1,7 +1,7 @@
-"""Reports and replays as one HTML page each, which needs nothing but itself: no script, no font, no network.
+"""Reports and replays become one HTML page each, which loads no script and no font, and needs no network.
 
-Names of clusters, volumes and clients come from records of any origin, so the templates escape all text; only the
-figures, which matplotlib makes, are markup already.
+Any client that may write to the topics can choose the names of clusters, volumes and clients, so the template escapes
+all text. The only exception is the figures, which matplotlib returns as markup.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,8 +16,8 @@ from quotahost.cli.lab.drawing import draw_factor, draw_use, draw_volume, svg
 from quotahost.cli.lab.play import Replay, Table
 from quotahost.units import show
 
-_MOST: Final = 20  # figures of a replay's factors, and as many of volumes: those that would have been slowed longest
-#: What lines and colours of the figures mean.
+_MOST: Final = 20  # figures of factors in a replay, and of volumes: those that would have been held back longest
+#: The legend of the figures: the CSS class of a line or colour, and its meaning.
 _OF_REPORT: Final = (
     ("", "consumed"), ("band", "least and most in between"), ("ahead", "forecast at the present fill rate"),
     ("soft", "soft limit"), ("hard", "hard limit"), ("full", "capacity"),
@@ -30,7 +30,7 @@ _OF_REPLAY: Final = (
 
 
 def report_page(report: Report, table: Table) -> str:
-    """A report's whole page; the table is the same as in the terminal, as for a replay."""
+    """The whole page of a report, with the same table as in the terminal."""
     recent = show.show_span(report.recent)
     order = f"Worst first: by the share of its hard limit that each volume will have consumed {recent} from now."
     note = f"{order} Fill rates are of the last {recent}. All times are UTC."
@@ -40,7 +40,7 @@ def report_page(report: Report, table: Table) -> str:
 
 
 def replay_page(replay: Replay, name: str, tables: Sequence[Table]) -> str:
-    """A replay's whole page, of the properties file of this ``name``."""
+    """The whole page of a replay of the properties file ``name``, with the same tables as in the terminal."""
     factors = sorted(replay.factors, key=lambda factor: factor.new.held, reverse=True)
     drawn = [(f"Factor of {replay.whose(factor)}", draw_factor(factor, replay)) for factor in factors[:_MOST]]
     drawn += [(volume.name.title(replay.several), draw_use(volume, replay)) for volume in replay.volumes[:_MOST]]
@@ -51,12 +51,12 @@ def _page(
     title: str, shown: Report | Replay, notes: Sequence[str], tables: Sequence[Table],
     key: Sequence[tuple[str, str]], drawn: Iterable[tuple[str, Any]],
 ) -> str:  # fmt: skip
-    # A misspelt name in a template fails instead of showing nothing.
+    # StrictUndefined: a misspelt name in the template raises an error, where jinja2's default shows nothing.
     templates = Environment(
         loader=PackageLoader("quotahost.cli.lab", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=StrictUndefined,
     )  # fmt: skip
-    # format escapes the name, which a screen reader says: it may come from anybody who writes to the topic.
+    # Markup.format() escapes the name, which a screen reader reads aloud: any client with write access may choose it.
     labelled = Markup('<svg role="img" aria-label="{}"')
     figures = [(name, labelled.format(name) + Markup(svg(figure))) for name, figure in drawn]
     page = templates.get_template("page.html")

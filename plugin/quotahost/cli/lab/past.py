@@ -1,6 +1,6 @@
-"""``quotahost report`` and ``quotahost replay``: what they ask of the history, their tables, and a replay's JSON.
+"""``quotahost report`` and ``quotahost replay`` read their options, and print tables, or a replay as JSON.
 
-``history`` reads it, ``play`` has a replay's rules, ``drawing`` and ``pages`` make the page.
+``history`` reads the history, ``play`` plays a replay, and ``pages`` makes the HTML page with figures of ``drawing``.
 """
 
 from collections.abc import Sequence
@@ -137,17 +137,17 @@ def replay(
 
 
 def plan_of(properties: Path, then: Path | None) -> play.Plan:
-    """The settings of both files. Raises QuotahostError if one can't be read, or its settings are wrong."""
+    """The settings of both files. Raises QuotahostError if a file can't be read, or if its settings are wrong."""
     file = read_broker_file(properties)
     new = Settings.from_properties(file.properties)
     before = new if then is None else Settings.from_properties(read_broker_file(then).properties)
-    # Only now, since defaults depend on whether there are limits.
+    # The limits are removed last, because defaults of other properties depend on whether there are limits.
     static = before.static.model_copy(update={"storage": StorageSettings()})
     return play.Plan(new, before.model_copy(update={"static": static}), windows_of(file))
 
 
 def budgets_of(files: Sequence[Path] | None, then: Sequence[Path] | None, plan: play.Plan) -> play.Declared:
-    """What these files declare of budgets. Raises QuotahostError if they can't be read, or no budget would hold."""
+    """The budgets in these files. Raises QuotahostError if a file can't be read, or no budget would have an effect."""
     if not files:
         if then:
             raise typer.BadParameter("is of no use without --quotas", param_hint="--quotas-then")
@@ -185,7 +185,7 @@ def _show(played: play.Replay) -> None:
 
 
 def tables_of(replay: play.Replay) -> list[play.Table]:
-    """Factors, volumes, and if there are any, budgets, and clients that were held back; those that were so longest."""
+    """Tables of factors, volumes, budgets and clients, as far as there are any, with the rows held back longest."""
     parts = (
         (_VOLUMES, [_volume_row(volume, replay) for volume in replay.volumes], "volumes"),
         (_BUDGETS, [_budget_row(budget, replay) for budget in replay.budgets], "budgets"),
@@ -261,9 +261,9 @@ def _time(at: float | None) -> str:
 
 
 def as_json(replay: play.Replay) -> str:
-    """All but the readings of the volumes; of the factors each change.
+    """The replay as JSON, with each change of a factor, but without the volumes' readings.
 
-    Times are seconds since 1970, sizes bytes, factors 0 to 1.
+    Times are seconds since 1970, sizes are bytes, and factors are 0 to 1.
     """
     factors = [
         {"cluster": factor.cluster, "broker": factor.broker or None, "then": asdict(factor.then),

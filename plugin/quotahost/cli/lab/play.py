@@ -1,13 +1,14 @@
-"""Plays settings over the history: how full volumes would have been, and who held back; and judges budgets by it.
+"""``replay`` plays settings over the history: how full volumes would have been, and who would have been held back.
 
-Two hosts are led through the same times, a ``step`` apart. One has the settings of then and sees each volume as it was
-recorded; the other has the settings in question, and sees each volume as full as it would have become by its own
-factors (``Growth``). Where the factor source is ``local`` each broker has one of its own; otherwise all brokers of a
-cluster decide alike, so one stands for all.
-
-A client is held back that wants more than its quota times the factor. What it wants is its demand in the records of
-usage; one without a number there would use whatever it gets. While it is paused nobody measures that, so what it wanted
-last counts until it is heard of again.
+1. Two hosts go through the same times, one ``step`` apart. The host "then" has the settings of that time, and sees each
+   volume as it was recorded. The host "new" has the new settings, and sees each volume as full as it would have become
+   by this host's own factors (``Growth``).
+2. If the factor source is ``local``, each broker has its own pair of hosts. Otherwise all brokers of a cluster decide
+   in the same way, so the cluster has one pair.
+3. A client is held back if it wants more than its quota times the factor. The records of usage have its demand; if a
+   record has none, the client would use any rate. Nobody measures the demand of a paused client, so its last demand
+   counts until its next record.
+4. Budgets are not played: ``judge_budgets`` compares their recorded bytes with their limits.
 """
 
 from __future__ import annotations
@@ -29,21 +30,21 @@ from quotahost.settings.broker import Settings
 from quotahost.settings.storage import match
 
 _MOST_STEPS: Final = 20_000
-_QUESTIONS: Final = 4_000_000  # to policies in one pass: more take minutes
+_QUESTIONS: Final = 4_000_000  # calls of the policy by one host: more would take minutes
 _LEAST_STEPS: Final = 1_000
-_SILENT: Final = 3  # steps or readings after which a volume without a new one isn't known any more
-_LEAST_SHARE: Final = 0.05  # below it so little came in that it says nothing of what would have come
+_SILENT: Final = 3  # steps, or times between readings: after so long without a reading a volume is unknown
+_LEAST_SHARE: Final = 0.05  # below this share too few bytes came in to tell how many would have come in
 _MOST_NAMED: Final = 5  # budgets in a note
-_MEMORY: Final = 300.0  # seconds at full share over which the demand is measured
+_MEMORY: Final = 300.0  # seconds at full share: the demand is a mean over about this time
 Limits = tuple[Limit | None, Limit | None]  # soft and hard
 
 
-# ---- what comes out ----
+# ---- results ----
 
 
 @dataclass(slots=True)
 class StateTimes:
-    """For how many seconds a factor was 1 (``open_s``), 0 (``pause_s``) or between, the lowest, and its PAUSEs."""
+    """The seconds with a factor of 1 (``open_s``), 0 (``pause_s``) or between; the lowest factor; and the PAUSEs."""
 
     open_s: float = 0.0
     throttle_s: float = 0.0
@@ -51,7 +52,7 @@ class StateTimes:
     lowest: float = 1.0
     first_pause: float | None = None
     pauses: int = 0
-    paused: bool = False  # now
+    paused: bool = False  # whether the last factor was 0
 
     def add(self, at: float, factor: float, seconds: float) -> None:
         state = Factor(factor).state
@@ -64,12 +65,12 @@ class StateTimes:
 
     @property
     def held(self) -> tuple[float, float]:
-        """By this the worst come first: who was paused longest, then who was slowed longest."""
+        """The sort key that puts the worst first: the seconds in PAUSE, then the seconds in THROTTLE."""
         return self.pause_s, self.throttle_s
 
 
 class FactorPoint(NamedTuple):
-    """A factor from a time on; then, and with the new settings."""
+    """A change of the factor: the factors then and with the new settings, from the time ``at`` on."""
 
     at: float
     then: float
@@ -77,7 +78,7 @@ class FactorPoint(NamedTuple):
 
 
 class UsePoint(NamedTuple):
-    """Bytes consumed at a time: as recorded, and as it would have been; limits are the new."""
+    """Bytes consumed at a time: as recorded (``then``) and as they would have been (``new``), and the new limits."""
 
     at: float
     then: int
@@ -89,20 +90,20 @@ class UsePoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReplayedClient:
-    """One producer, as far as brokers published its use, and how the factor was while that held it back, else 1."""
+    """One producer whose use brokers published. Its times count a factor only while the factor held it back, else 1."""
 
     cluster: str
     user: str
     client: str
-    brokers: tuple[str, ...]  # where it wrote
-    rate: float  # bytes/s of all brokers together, in the mean of the time in which it wrote
+    brokers: tuple[str, ...]  # the brokers that it wrote to
+    rate: float  # bytes/s on all brokers together, as a mean over the time in which it wrote
     then: StateTimes
     new: StateTimes
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetTimes:
-    """For how many seconds writers were held back, slowed or turned back, and for how many all bytes were used."""
+    """The seconds in which a budget slowed its writers or turned them back, and those in which it was used up."""
 
     held_s: float
     used_up_s: float
@@ -110,38 +111,38 @@ class BudgetTimes:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedBudget:
-    """One budget in a cluster."""
+    """The result for one budget in one cluster."""
 
     cluster: str
     budget: str
-    sizes: tuple[int, int]  # its bytes then and new
-    peak: int  # the most that was used
+    sizes: tuple[int, int]  # the size in bytes, then and new
+    peak: int  # the most bytes that were used
     peak_at: float
-    unknown_s: float  # seconds of which the history has nothing
+    unknown_s: float  # seconds for which the history has no bytes
     then: BudgetTimes
-    #: None if a larger budget follows one that held its writers back: how much they would have written is not known.
+    #: None if the new limits are higher and the old ones held writers back: what they would have written is unknown.
     new: BudgetTimes | None
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What the settings would have done, from the first to the last reading."""
+    """The result of the settings, from the first to the last reading."""
 
     since: float
     until: float
-    step: float  # seconds between two looks
+    step: float  # seconds between two decisions
     factors: tuple[ReplayedFactor, ...]
-    volumes: tuple[ReplayedVolume, ...]  # those that were or would have been held back longest come first
-    clients: tuple[ReplayedClient, ...]  # likewise, and no others
-    notes: tuple[str, ...]  # what the answer leaves out
-    budgets: tuple[ReplayedBudget, ...] = ()  # judged apart
+    volumes: tuple[ReplayedVolume, ...]  # those that the new settings hold back longest come first
+    clients: tuple[ReplayedClient, ...]  # only clients that are held back, then or new, in the same order
+    notes: tuple[str, ...]  # what the replay can't tell
+    budgets: tuple[ReplayedBudget, ...] = ()  # from ``judge_budgets``
 
     @property
     def several(self) -> bool:
         return len({factor.cluster for factor in self.factors}) > 1
 
     def whose(self, factor: ReplayedFactor) -> str:
-        """``broker 1``, after the cluster's name if there are several; ``cluster c`` where it is for all brokers."""
+        """``broker 1``, after the cluster's name if there are several; ``cluster c`` if all brokers have the factor."""
         cluster, broker = f"cluster {printable(factor.cluster)}", f"broker {printable(factor.broker)}"
         if not factor.broker:
             return cluster
@@ -149,7 +150,7 @@ class Replay:
 
 
 class Table(NamedTuple):
-    """A part of a replay as rows under heads, of ``what``, and how many ``more`` there are than rows."""
+    """One table: heads and rows. ``what`` names the kind of rows, and ``more`` counts the rows that are left out."""
 
     heads: tuple[str, ...]
     rows: list[list[str]]
@@ -159,24 +160,24 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is played."""
+    """The settings that a replay compares."""
 
-    new: Settings  # those in question
-    then: Settings  # without limits: those come with each reading
-    windows: tuple[int, int] = (11, 1000)  # ``quota.window.num``, and the length of one in ms
+    new: Settings
+    then: Settings  # without limits, because each reading has its own limits
+    windows: tuple[int, int] = (11, 1000)  # ``quota.window.num``, and the length of a window in ms
 
 
 def play(report: Report, plan: Plan) -> Replay:
-    """What the settings of the plan would have done.
+    """Play the settings of the plan over the readings of the report.
 
-    Raises PluginError if a policy can't be had; SettingsError if one of its properties is wrong.
+    Raises PluginError if a policy can't be built; SettingsError if one of its properties is wrong.
     """
     since, until = report.since, report.until
     now = since
     factors = tuple(_factors(report, plan, lambda: now))
     steps = max(_LEAST_STEPS, min(_MOST_STEPS, _QUESTIONS // len(report.curves)))
     step = max(plan.new.factor_interval.total_seconds(), (until - since) / steps)
-    # Between two readings, in the mean of the volume that is read most often.
+    # The mean time between two readings, of the volume with the most frequent readings.
     several = [curve for curve in report.curves if len(curve.buckets) > 1]
     apart = min(((c.newest.at - c.buckets[0].at) / (len(c.buckets) - 1) for c in several), default=0.0)
     silent = max(plan.new.validity.total_seconds(), _SILENT * step, _SILENT * apart)
@@ -197,7 +198,7 @@ def play(report: Report, plan: Plan) -> Replay:
 
 def _factors(report: Report, plan: Plan, clock: Callable[[], float]) -> Iterator[ReplayedFactor]:
     storage = plan.new.static.storage
-    # Only names of volumes are matched: the history doesn't tell which log directory lies on which volume.
+    # Only volume names are matched, because the history doesn't tell which log directory lies on which volume.
     own = match(storage.overrides, sorted({curve.name.volume for curve in report.curves}), {}).limits
     volumes: dict[tuple[str, str], list[ReplayedVolume]] = {}
     for curve in report.curves:
@@ -211,7 +212,7 @@ def _factors(report: Report, plan: Plan, clock: Callable[[], float]) -> Iterator
 
 
 def _points(client: ClientUse, factors: Sequence[ReplayedFactor]) -> Sequence[FactorPoint]:
-    """The factor for a client: its cluster's. Of brokers with factors of their own the one that held it back most."""
+    """The factor of the client's cluster; if each broker has its own factor, the worst one of the client's brokers."""
     brokers = {use.broker for use in client.uses}
     concerned = [factor for factor in factors if factor.cluster == client.cluster and factor.broker in ("", *brokers)]
     return min(concerned, key=lambda f: (f.new.open_s, f.then.open_s)).points if concerned else ()
@@ -235,18 +236,18 @@ def _notes(plan: Plan, report: Report, factors: Sequence[ReplayedFactor]) -> Ite
         yield "the history has no usage of that time, so it isn't known which clients would have been slowed"
 
 
-# ---- on the way through the history ----
+# ---- volumes and their factors ----
 
 
 class ReplayedFactor:
-    """One factor, as it was by the recorded consumption (``then``) and would have been, and the volumes that decide."""
+    """One factor by the recorded consumption (``then``) and by the new settings (``new``), and its volumes."""
 
     def __init__(self, cluster: str, broker: str, volumes: list[ReplayedVolume], then: Host, new: Host) -> None:
-        """``broker`` is "" if it is for all of the cluster."""
+        """``broker`` is "" if the factor is for all brokers of the cluster."""
         self.cluster, self.broker, self.volumes, self.hosts = cluster, broker, volumes, (then, new)
         self.then, self.new = StateTimes(), StateTimes()
-        self.unknown_s = 0.0  # seconds in which no volume was known
-        self.points: list[FactorPoint] = []  # each change
+        self.unknown_s = 0.0  # seconds without any known volume
+        self.points: list[FactorPoint] = []  # one for each change
         self._known = frozenset[Key]()
 
     def step(self, now: float, seconds: float, silent: float) -> None:
@@ -276,18 +277,18 @@ class ReplayedFactor:
 
 
 class ReplayedVolume:
-    """One volume, as far as it has come through the history."""
+    """One volume, up to the present time of the replay."""
 
     def __init__(self, curve: Curve, limits: Limits) -> None:
         self.name, self._buckets, self._limits = curve.name, curve.buckets, limits
         self.key: Key = curve.name.broker, curve.name.volume
         self._taken, self._since = 0, 0.0
         self.growth = Growth(curve.buckets[0].last)
-        # Of its own factor; whether that held clients back depends on the other volumes, too.
+        # The times are of this volume's own factor. Another volume may have a smaller one, which holds clients back.
         self.then, self.new = StateTimes(), StateTimes()
-        # Seconds at full share that clients have had since the last reading, then and with the new settings.
+        # The clients' share, summed over the seconds since the last reading: 10 s at 0.5 are 5 s at full share.
         self.then_s = self.new_s = 0.0
-        self.points: list[UsePoint] = []  # each reading
+        self.points: list[UsePoint] = []  # one for each reading
 
     @property
     def capacity(self) -> int:
@@ -295,16 +296,16 @@ class ReplayedVolume:
 
     @property
     def peaks(self) -> tuple[int, int]:
-        """The most bytes consumed, then and as it would have been."""
+        """The most bytes consumed, as recorded and as they would have been."""
         return max(point.then for point in self.points), max(point.new for point in self.points)
 
     @property
     def full_at(self) -> float | None:
-        """When it would have been full; None if not, or if it was full anyway."""
+        """The first time at which the volume would have been full, but was not full as recorded; None if never."""
         return next((point.at for point in self.points if point.then < point.capacity <= point.new), None)
 
     def take(self, now: float) -> bool:
-        """Go on to the newest reading of this time; False if there is none after the last one."""
+        """Go on to the latest reading at this time; return False if there is no new reading."""
         before = self._taken
         self._taken = bisect_right(self._buckets, now, lo=before, key=lambda bucket: bucket.at)
         if self._taken == before:
@@ -336,23 +337,23 @@ class ReplayedVolume:
 
 
 class Growth:
-    """One volume's consumption as it would have been."""
+    """The consumption of one volume as it would have been with the new settings."""
 
     def __init__(self, used: int) -> None:
         self.used = float(used)  # bytes
-        self.estimated = False  # whether bytes are in it that nobody wrote, as clients were paused then
+        self.estimated = False  # whether ``used`` has estimated bytes for a time in which clients were paused then
         self._then = used
         self._gained = self._open_s = 0.0
 
     def add(self, used: int, seconds: float, then_s: float, new_s: float) -> None:
-        """Take the next reading: bytes consumed as recorded, so many seconds after the last one.
+        """Take the next reading: the recorded bytes, ``seconds`` after the last reading.
 
-        ``then_s`` is how many seconds at full share are worth the shares then, ``new_s`` with the new settings.
+        ``then_s`` are the clients' seconds at full share in this time as recorded, ``new_s`` with the new settings.
         """
         more, self._then = used - self._then, used
         if then_s < _LEAST_SHARE * seconds:
-            # No factor stops what comes now: a reassignment, or exempt clients. And what those would have written who
-            # were paused then is missing.
+            # The recorded growth came from writers that no factor stops: a reassignment, or exempt clients. The bytes
+            # of the clients that were paused then are missing, and are estimated.
             missed = self._gained / self._open_s * max(0.0, new_s - then_s) if self._open_s else 0.0
             self.estimated = self.estimated or missed >= 1
             self.used += more + missed
@@ -367,16 +368,16 @@ class Growth:
 
 
 def replayed_client(client: ClientUse, factors: Sequence[FactorPoint], until: float) -> ReplayedClient:
-    """For how long these factors held a client back, until then."""
+    """The seconds for which these factors held a client back; ``until`` is the end of the replay."""
     then, new = StateTimes(), StateTimes()
     begins = [point.at for point in factors]
     ends = [*begins[1:], inf]
-    # From when on it wanted how much on all brokers together.
+    # One part for each time: the uses on all brokers.
     parts = [(at, list(uses)) for at, uses in groupby(client.uses, key=lambda use: use.at)]
     for (at, uses), (following, _) in pairwise([*parts, (until, [])]):
         end = min(at + client.width, following)
         last = bisect_right(begins, end)
-        if last and factors[last - 1].then <= 0:  # it is silent from then on because it was paused
+        if last and factors[last - 1].then <= 0:  # the client was paused at the end, so its demand counts further
             end, last = following, bisect_right(begins, following)
         wanted = sum(inf if use.demand is None else use.demand for use in uses)
         quota = max(use.quota for use in uses)
@@ -393,19 +394,19 @@ def replayed_client(client: ClientUse, factors: Sequence[FactorPoint], until: fl
 
 # ---- budgets of storage ----
 
-# A budget is not played, as volumes are: the history has means of ten minutes, and in one of them a budget may stop its
-# writers and let them go on. So policies have no say, and only that is told which holds for all of them: for how long
-# the bytes were beyond the soft limit and beyond the hard one, by the limits of the brokers' own.
+# Budgets are not played as volumes are: the history has means of ten minutes, and within ten minutes a budget may stop
+# its writers and let them go on. So no policy is asked. A replay tells only facts that hold for every policy: for how
+# long the bytes were beyond the soft limit and the hard limit, with limits that are computed as in a broker.
 
-#: By name what is declared, each with its ``budget.soft.share``: then and new.
+#: For each budget's name, the budget then and the new budget, each with its ``budget.soft.share``.
 Declared = Mapping[str, tuple[tuple[Budget, float], tuple[Budget, float]]]
 
 
 def judge_budgets(
     uses: Sequence[BudgetUse], declared: Declared, seconds: float
 ) -> tuple[list[ReplayedBudget], list[str]]:
-    """The budgets that can be judged, the longest held first, and notes on the others, of a time so long."""
-    # The history has the sum of each name alone, not of each topic.
+    """Judge budgets over ``seconds``: results, those that held writers back longest first, and notes on the others."""
+    # The history has only one sum for each budget's name, and no bytes of single topics.
     others = [name for name, each in declared.items() if len({(b.replicas, frozenset(b.topics)) for b, _ in each}) > 1]
     lacking = declared.keys() - others - {use.budget for use in uses}
     found = [_judged(use, *declared[use.budget], seconds) for use in uses if use.budget not in others]

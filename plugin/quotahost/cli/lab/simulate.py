@@ -1,8 +1,8 @@
-"""``quotahost simulate``: ``disk`` (limits, clients, a budget) and ``quota`` (five forms); their options and answers.
+"""``quotahost simulate`` has two commands: ``disk`` (limits, clients, a budget) and ``quota`` (five forms of a quota).
 
-The options of ``simulate disk`` become a scene of one broker, which ``world`` plays; clients and the disk are models.
-Of the models of ``quotahost.throttling`` that ``simulate quota`` plays side by side two are Kafka's, which the tests
-compare with Kafka itself; three are a KIP's.
+1. ``simulate disk`` makes a scene of one broker from its options; ``world`` plays it with models of clients and a disk.
+2. ``simulate quota`` runs the same requests through five models of ``quotahost.throttling``. Two are Kafka's, and the
+   tests compare them with Kafka itself; three are from KIPs.
 """
 
 import re
@@ -38,13 +38,13 @@ from quotahost.units.show import show_bytes, show_number, show_seconds
 
 # ---- a disk ----------------------------------------------------------------------------------------------------
 
-_SHORTEST: Final = timedelta(seconds=10)  # else there is no last quarter to rest in
-_FASTEST: Final = 10  # times its quota: what an eager client would send if nobody held it back
+_SHORTEST: Final = timedelta(seconds=10)  # a shorter run has no last quarter in which the disk could rest
+_FASTEST: Final = 10  # times its quota: the rate of an eager client that nothing holds back
 _DEMAND: Final = re.compile(r"(?:([1-9]\d{0,2})x)?(eager|(paced|bursty):([^/]+))")
-_WORK: Final = 3_000_000  # requests and samples: more take minutes
+_WORK: Final = 3_000_000  # requests and samples: more would take minutes
 _NO_FILE: Final = BrokerFile(Path(), {AUTHORIZER: FENCES[0]}, ())
 
-Demand: TypeAlias = tuple[Kind, float | None]  # bytes/s; an eager client has none, and wants all it can get
+Demand: TypeAlias = tuple[Kind, float | None]  # bytes/s; None for an eager client, which sends as much as it may
 
 
 def disk(
@@ -88,7 +88,7 @@ def disk(
     option, text = ("--capacity", capacity) if budget is None else ("--budget", budget)
     size = parsed(option, text, parse_bytes)
     start = None if used is None else parsed("--used", used, parse_bytes)
-    if start is not None and start > size and budget is None:  # a budget may be lowered
+    if start is not None and start > size and budget is None:  # a lowered budget may already be exceeded
         raise typer.BadParameter("is more than --capacity", param_hint="--used")
     drained, lump = parsed("--drain", drain, parse_bytes), ms(parsed("--every", every, parse_duration))
     volume = DiskPlan(size, start, drained, lump, is_budget=budget is not None)
@@ -105,10 +105,7 @@ def disk(
 
 
 def parse_limits(text: str) -> dict[str, str]:
-    """``soft=20%,hard=50G``: properties by name. A share must stay free, an amount may be consumed.
-
-    Raises ValueError if it is nothing like that.
-    """
+    """Parse ``soft=20%,hard=50G``: a percentage must stay free, an amount may be consumed. May raise ValueError."""
     names: dict[str, str] = {}
     for part in text.split(","):
         side, _, level = (word.strip() for word in part.partition("="))
@@ -119,7 +116,7 @@ def parse_limits(text: str) -> dict[str, str]:
 
 
 def parse_demand(text: str) -> list[Demand]:
-    """``eager``, ``paced:5M``, ``bursty:5M``, and ``3xeager`` for three of them. Raises ValueError if it is no such."""
+    """Parse ``eager``, ``paced:5M``, ``bursty:5M``, or ``3xeager`` for three clients. Raises ValueError otherwise."""
     match = _DEMAND.fullmatch(text)
     if match is None:
         raise ValueError("is no demand; write eager, paced:5M or bursty:5M, or 3xeager (up to 999)")
@@ -128,14 +125,14 @@ def parse_demand(text: str) -> list[Demand]:
 
 
 def settings_of(file: BrokerFile, given: dict[str, str], is_budget: bool) -> Settings:
-    """A broker's settings with ``given``, named without our prefix, in their place, for a scene of one broker."""
+    """The settings of the scene's only broker: those of the file, replaced by ``given`` (names without our prefix)."""
     own = {name.removeprefix(PREFIX): text for name, text in file.properties.items() if name.startswith(PREFIX)}
     policy = (own | given).get("policy", "").strip() or "limits"
-    # No other plugin is played. Limits are of several forms that exclude each other: given ones take the place of all.
+    # The policy is the only plugin that is played. Forms of limits exclude each other, so given limits replace all.
     limited = any(name.startswith("static.storage.") for name in given)
     without = ("plugin.", "static.storage.") if limited else ("plugin.",)
     played = {"factor.source": "local", "budgets": "off", "shadow": ""}
-    if is_budget:  # it is for its writers alone, and a broker looks at the sizes of topics twice a second at most
+    if is_budget:  # a budget is only for its writers, and a broker measures topics twice a second at most
         played |= {"factor.scope": "topics", "volumes.period": "500ms"}
     of_policy = f"plugin.{policy}."
     kept = {name: text for name, text in own.items() if name.startswith(of_policy) or not name.startswith(without)}
@@ -153,7 +150,7 @@ def _check_limits(world: World) -> None:
 
 
 def _clients(demands: Iterable[Demand], quota: float, batch: int, lasts: timedelta) -> tuple[ClientPlan, ...]:
-    """Raises QuotahostError if they are too many to be played for so long."""
+    """Raises QuotahostError if this time is too long for so many clients."""
     clients = tuple(
         ClientPlan(f"{number} {kind}", kind, quota, batch, rate or _FASTEST * quota)
         for number, (kind, rate) in enumerate(demands, 1)
@@ -166,7 +163,7 @@ def _clients(demands: Iterable[Demand], quota: float, batch: int, lasts: timedel
 
 
 def _show(played: Recording) -> None:
-    # Only an eager client is silent because it is held: the others may have nothing to send.
+    # Only an eager client is certainly silent because it is held back: other clients may have nothing to send.
     silences = [(played.silence(i), name) for i, name in enumerate(played.clients) if name.endswith("eager")]
     longest, who = max(silences, default=(0, ""))
     silence = f"{show_seconds(longest / 1000)} outside a PAUSE, client {who}"
@@ -192,20 +189,20 @@ def _after(ms: int | None) -> str:
 # ---- a quota ---------------------------------------------------------------------------------------------------
 
 FORMS: Final = ("KIP-13", "Kafka's sampled rate", "Kafka's token bucket", "KIP-599 diff's rate", "KIP-599 v15's rate")
-_MOST_REQUESTS: Final = 100_000  # of one pattern: more take minutes
+_MOST_REQUESTS: Final = 100_000  # requests of one pattern: more would take minutes
 _SECONDS: Final = r"(\d{1,9}(?:\.\d+)?)"
 _REQUEST: Final = re.compile(rf"([^@]+)@{_SECONDS}(?:\.\.{_SECONDS}/{_SECONDS})?")
 
 
 class Request(NamedTuple):
-    """An amount, in bytes or mutations, at a time in ms since the start."""
+    """A request for an amount, in bytes or mutations, at a time in ms since the start."""
 
     amount: float
     ms: int
 
 
 class Outcome(NamedTuple):
-    """For how many seconds a request is delayed, or if it is refused, after how many it may be sent again."""
+    """The seconds by which a request is delayed; if it is refused, the seconds after which the client may retry."""
 
     seconds: float
     is_refused: bool = False
@@ -260,9 +257,9 @@ def quota(
 
 
 def parse_requests(text: str) -> list[Request]:
-    """``AMOUNT@SECONDS`` is one request, ``AMOUNT@FROM..TO/STEP`` are many, the last at TO or before.
+    """Parse ``AMOUNT@SECONDS``, one request, or ``AMOUNT@FROM..TO/STEP``, many requests, the last at TO or before.
 
-    Raises ValueError if it is neither, or they are more than 100,000.
+    Raises ValueError if the text has another form, or stands for more than 100,000 requests.
     """
     match = _REQUEST.fullmatch(text)
     if match is None:
@@ -285,9 +282,9 @@ def _samples(samples: str | None, burst: str | None, rate: float, window_ms: int
 
 
 def run(requests: Sequence[Request], rate: float, samples: int, window_ms: int) -> list[tuple[Outcome, ...]]:
-    """The outcome of each request, in order of time, under each of FORMS, with nothing recorded before.
+    """The outcome of each request under each of FORMS, in order of time; no requests came before.
 
-    ``rate`` is the quota in bytes/s or mutations/s, measured over so many samples of ``window_ms`` each.
+    ``rate`` is the quota in bytes/s or mutations/s, which is measured over ``samples`` samples of ``window_ms`` each.
     """
     kafka, bucket = SampledRate(samples, window_ms), TokenBucket(rate, samples, window_ms)
     spread = RevisionDiffRate(rate, samples, window_ms), Version15Rate(rate, samples, window_ms)
@@ -295,16 +292,16 @@ def run(requests: Sequence[Request], rate: float, samples: int, window_ms: int) 
     in_span, produced = deque[Request](), 0.0
     outcomes: list[tuple[Outcome, ...]] = []
     for request in requests:
-        now = span_ms + request.ms  # one span after 0, so that the bucket is full and a window begins
+        now = span_ms + request.ms  # one span after 0: then the bucket is full and a window begins
         in_span.append(request)
         produced += request.amount
-        # It never empties the deque: the request of now is in it.
+        # The loop never empties the deque, because the present request is in it.
         while in_span[0].ms <= request.ms - span_ms:
             produced -= in_span.popleft().amount
         kafka.record(request.amount, now)
         outcomes.append((
             Outcome(simple_delay_s(produced, rate * span_ms / 1000, rate)),
-            # Without Kafka's cast to int, which wraps above 24.8 days: the wait is to be seen, however long.
+            # Kafka's cast to int is left out: it wraps above 24.8 days, and this shows waits of any length.
             Outcome(kafka.throttle_ms(rate, now) / 1000),
             Outcome(0.0) if bucket.admit(request.amount, now) else Outcome(bucket.throttle_ms(now) / 1000, True),
             *(Outcome(0.0) if r.admit(request.amount, now) else Outcome(r.throttle_s(now), True) for r in spread),

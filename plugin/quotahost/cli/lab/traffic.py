@@ -1,11 +1,11 @@
-"""Scenes of ``simulate disk``, the clock of a run, and the metric tags of clients.
+"""``simulate disk`` plays a scene: this module has the scene's plans, the clock of a run, and clients' metric tags.
 
-All that is left to chance in a scene comes from its seed. Times are in ms from the start, sizes in bytes, rates in
-bytes/s. A run has no clock of its own: it jumps from event to event, and each event may ask for later ones.
+All random numbers of a scene come from its seed. Times are in ms from the start, sizes in bytes, rates in bytes/s.
+A run has no real clock: the simulated time jumps from event to event, and each event may schedule later ones.
 
-With ``factor.scope=topics`` a client has other tags while it writes to an affected topic: modelled are Java's ``Marks``
-and ``Tags`` (``org.quotahost.table``). Each client writes to a topic of its own, whose name is the client's: so it is
-marked as long as that topic is affected.
+With ``factor.scope=topics`` a client has other tags while it writes to an affected topic. ``Slowing`` models Java's
+``Marks`` and ``Tags`` (``org.quotahost.table``). Each client writes to one topic, which has the client's name, so a
+client is marked as long as its topic is affected.
 """
 
 import heapq
@@ -22,26 +22,26 @@ from quotahost.throttling import SampledRate, rise
 NEVER: Final = -(10**9)  # ms
 Kind: TypeAlias = Literal["eager", "paced", "bursty", "reconnecting"]
 
-# ---- what is played --------------------------------------------------------------------------------------------
+# ---- the scene -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ClientPlan:
-    """A producer. It writes to one topic, which has its name.
+    """A producer. It writes to one topic, which has the client's name.
 
-    An ``eager`` one sends the next batch as soon as it may. A ``paced`` one has ``demand`` bytes/s to send and catches
-    up after a wait, a ``bursty`` one has them in lumps, one every ``every`` ms. A ``reconnecting`` one is eager, and
-    evades mutes by new connections, one every ``every`` ms.
+    An ``eager`` client sends the next batch as soon as it may. A ``paced`` client has ``demand`` bytes/s to send and
+    catches up after a wait. A ``bursty`` client has the same bytes in one burst every ``every`` ms. A ``reconnecting``
+    client is eager, and evades mutes by a new connection every ``every`` ms.
     """
 
     name: str
     kind: Kind
     quota: float
     batch: int  # bytes of one request
-    demand: float  # an eager one's is as fast as its line is
+    demand: float  # bytes/s; for an eager client, the rate of its network line
     every: int = 1000
-    home: int = 0  # the index of the broker that it writes to
-    replicas: tuple[int, ...] = ()  # and of the disks that its bytes are copied to
+    home: int = 0  # the index of the broker that leads the client's topic
+    replicas: tuple[int, ...] = ()  # the indexes of the followers' disks
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -50,22 +50,22 @@ class ClientPlan:
 
 @dataclass(frozen=True, slots=True)
 class DiskPlan:
-    """A broker's one volume, which has the limits of the properties; or a budget of storage."""
+    """The only volume of a broker, with the limits of the properties; or a budget of storage."""
 
-    capacity: int  # bytes; of a budget all of them
-    used: int | None  # bytes, at the start; None: as full as the soft limit
-    drain: float = 0.0  # bytes/s that retention deletes, in the mean
+    capacity: int  # bytes; for a budget, its size
+    used: int | None  # bytes at the start; None means the bytes at the soft limit
+    drain: float = 0.0  # bytes/s that retention deletes, on average
     lump: int = 1000  # ms between two deletions
-    is_budget: bool = False  # then the topics of all clients are of it
+    is_budget: bool = False  # if true, the budget has the topics of all clients
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """All that a run depends on; each broker has a disk."""
+    """Everything that a run depends on; each broker has one disk."""
 
     seed: int
-    ms: int
-    settings: Settings  # the brokers'
+    ms: int  # the length of the run
+    settings: Settings  # of all brokers
     clients: tuple[ClientPlan, ...]
     disks: tuple[DiskPlan, ...]
     windows: int = 11  # quota.window.num
@@ -77,15 +77,15 @@ class Scene:
 
 
 def ms(span: timedelta) -> int:
-    """The properties' durations are whole ms here."""
+    """Convert a duration to whole ms."""
     return round(span.total_seconds() * 1000)
 
 
 class Events:
-    """Events in order of time, and of those at the same time in the order in which they were asked for."""
+    """Runs events in order of time; events of the same time run in the order in which they were scheduled."""
 
     def __init__(self) -> None:
-        self.now = 0  # the time of the event that happens, in ms from the start
+        self.now = 0  # the time of the running event, in ms from the start
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._count = count()
 
@@ -96,7 +96,7 @@ class Events:
         self.at(self.now + ms, do)
 
     def clock(self) -> float:
-        """Seconds, as the host and the plugins take them; it never begins at 0, as no monotonic clock does."""
+        """The time in seconds, for the host and the plugins. Like a real monotonic clock, it doesn't begin at 0."""
         return 1000.0 + self.now / 1000
 
     def run(self, until: int) -> None:
@@ -114,25 +114,25 @@ class Events:
 class Tags:
     """One pair of metric tags."""
 
-    rate: SampledRate  # what Kafka measures under them
-    began: int | None  # when in ms they began with empty windows, so that their limit rises; None if it doesn't
-    seen: int  # when in ms they were used last
+    rate: SampledRate  # the rate that Kafka measures under these tags
+    began: int | None  # the time in ms at which the limit began to rise from empty windows; None if it doesn't rise
+    seen: int  # the time in ms of the last request
 
 
 class Slowing:
-    """The tags of one broker's clients, from its start on, and whom its factor slows."""
+    """The tags of one broker's clients since the broker's start, and the clients that its factor slows."""
 
     def __init__(self, windows: int, window_ms: int) -> None:
-        """``quota.window.num``, and ``quota.window.size.seconds`` in ms."""
+        """``windows`` is ``quota.window.num``; ``window_ms`` is ``quota.window.size.seconds`` in ms."""
         self._windows, self._window_ms = windows, window_ms
-        #: By client, and whether they are its slowed ones.
+        #: The key is a client's name, and whether the tags are its slowed tags.
         self.by_client: dict[tuple[str, bool], Tags] = {}
-        self.affected: Affected | None = None  # the topics whose writers the factor is for; None: it is for all clients
+        self.affected: Affected | None = None  # the factor is for the writers to these topics; None: for all clients
 
     def affect(self, affected: Affected | None, now: int) -> None:
-        """The factor is for the writers of these topics from now on, or with None for all clients.
+        """From now on the factor is for the writers to these topics; with None it is for all clients.
 
-        A client whose mark ends gets its own tags back: their limit rises if Kafka has forgotten what they had sent.
+        A client whose mark ends gets its own tags back. Their limit rises from a part if Kafka has forgotten them.
         """
         marked = () if self.affected is None else self.affected.places
         self.affected = affected
@@ -147,19 +147,19 @@ class Slowing:
         return self.affected is None or client in self.affected.held
 
     def tags(self, client: str, now: int) -> Tags:
-        """The tags that a client has now; the slowed ones are new if unused for as long as Kafka looks back."""
+        """The tags of a client now. If Kafka has forgotten its slowed tags, the client gets new slowed tags."""
         if self.slows(client):
             return self._recent(client, True, now) or Tags(self._rate(), now, now)
         return self.by_client.get((client, False)) or Tags(self._rate(), None, now)
 
     def use(self, client: str, now: int) -> Tags:
-        """The same, which Kafka knows from now on."""
+        """Return the same as :meth:`tags`, and keep the tags: Kafka has a sensor for them from now on."""
         tags = self.by_client[client, self.slows(client)] = self.tags(client, now)
         tags.seen = now
         return tags
 
     def share(self, tags: Tags, now: int) -> float:
-        """Which share of its limit a client gets under these tags, above 0 and up to 1."""
+        """The share of its limit that a client gets under these tags, above 0 and up to 1."""
         return 1.0 if tags.began is None else rise(now - tags.began, self._windows, self._window_ms)
 
     def _rate(self) -> SampledRate:

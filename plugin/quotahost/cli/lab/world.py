@@ -1,7 +1,9 @@
-"""The model of ``simulate disk``: the real host decides, the tap moves limits, the fence turns back; a run's curves.
+"""``simulate disk`` plays this model of brokers, disks and clients, and records the curves of a run.
 
-What Java does is modelled: ``FactorInForce`` (the produce taps, the fence), ``QuotaTable`` (the beats) and ``Rule``
-(the floor). The host of a broker here is never silent. Times are in ms.
+A client sends batches to its broker, which says for how long Kafka mutes the client. The broker's real host reads the
+disk and decides on the factor; the tap moves the limits to the factor, and at factor 0 the fence turns requests back.
+``Broker`` models Java's ``FactorInForce`` (the produce taps, the fence), ``QuotaTable`` (the beats) and ``Rule`` (the
+floor). The host of a live broker is never silent here. Times are in ms.
 """
 
 from __future__ import annotations
@@ -27,15 +29,15 @@ from quotahost.throttling import Tap, lowered
 
 BACKOFF: Final = 100  # retry.backoff.ms of both Kafka's and librdkafka's producers
 BEAT: Final = 200  # QuotaTable.BEAT_MS
-TAKE: Final = 100  # the longest that the host waits for work
-STEP: Final = 100  # what is shorter than that is not seen
-_NEAR: Final = 0.1  # of the way from soft to hard: as far from its resting point a volume counts as resting
-_DRIFT: Final = 0.05  # of the way: if the last two quarters lie further apart, it is not at rest
-_LAST: Final = 4  # the last quarter tells where it rests
+TAKE: Final = 100  # the host's longest wait for work
+STEP: Final = 100  # the time between two samples; the curves don't show anything shorter
+_NEAR: Final = 0.1  # a share of the way from soft to hard: a volume this close to its resting point is at rest
+_DRIFT: Final = 0.05  # a share of the way: if the means of the last two quarters differ by more, it is not at rest
+_LAST: Final = 4  # a run has four quarters; the resting point is the mean of the last one
 
 
 class World:
-    """All that moves in a run: disks, brokers and clients are in the scene's order. Each broker knows its own disk."""
+    """The disks, brokers and clients of a run, in the scene's order. Each broker knows only its own disk."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene, self.events, self.settings = scene, Events(), scene.settings
@@ -68,8 +70,8 @@ class Disk:
             else Volume(str(index + 1), "/data", plan.capacity, 0)
         )
         soft, hard = settings.static.storage.limits_of(volume)
-        self.volume = replace(volume, soft=soft, hard=hard)  # as the host sees it when it is empty
-        # Between which consumptions the factor falls.
+        self.volume = replace(volume, soft=soft, hard=hard)  # as the host sees the empty volume
+        # The factor falls between these two consumptions.
         self.bounds = byte_limits(volume, soft, hard) or ByteLimits(plan.capacity, plan.capacity)
         self.used = self.bounds.soft if plan.used is None else plan.used  # bytes consumed now
         if plan.drain:
@@ -89,21 +91,21 @@ class Disk:
         self._events.after(self._plan.lump, self._retention)
 
     def changed(self) -> None:
-        """Other bytes are consumed now; whoever checks a run may watch it."""
+        """Called when ``used`` has changed; the checks of ``harness.loop`` override this method."""
 
 
 class Client:
-    """Sends one batch after the other; the broker says for how long it is muted."""
+    """Sends one batch after another; the broker says for how long the client is muted after each."""
 
     def __init__(self, plan: ClientPlan, broker: Broker, offset: int) -> None:
-        """It begins so long after the start."""
+        """The client sends its first batch ``offset`` ms after the start."""
         self.plan, self._broker, self._events = plan, broker, broker.events
-        self.sent = 0  # bytes that were appended so far
-        self.turned_back_at = 0  # last
-        self.held_since: int | None = None  # turned back for the first time since the last append
-        self._due = float(offset)  # when it has the next batch to send
+        self.sent = 0  # bytes appended so far
+        self.turned_back_at = 0  # the time of the last request that was turned back
+        self.held_since: int | None = None  # the time of the first such request since the last append
+        self._due = float(offset)  # the time at which the client has the next batch to send
         self._batches = 0
-        # How many batches of a burst come at once, and after how many ms the next burst.
+        # The number of batches in a burst, and the ms from one burst to the next.
         self._burst = max(1, round(plan.demand * plan.every / 1000 / plan.batch)) if plan.kind == "bursty" else 1
         self._gap = plan.batch * self._burst / plan.demand * 1000
         self._events.at(offset, self.send)
@@ -119,26 +121,26 @@ class Client:
             mute = min(mute, plan.every)
         self._batches += 1
         if self._batches % self._burst == 0:
-            # An eager client's line is never behind; what a paced one has to send piles up while it waits.
+            # The line of an eager client has no backlog; the batches of a paced client pile up during a mute.
             self._due = (now if plan.kind in ("eager", "reconnecting") else self._due) + self._gap
         self._events.at(max(now + max(mute, 1), int(self._due)), self.send)
 
     def retry(self) -> None:
-        """The fence is open again: it tries as its backoff has it, which began when it was turned back."""
+        """Retry after the fence has opened, at the next multiple of the backoff since the request was turned back."""
         self._events.after(BACKOFF - (self._events.now - self.turned_back_at) % BACKOFF, self.send)
 
 
 class OwnDisk:
-    """The factor source of a broker that knows its own disk, or what the topics of a budget take."""
+    """The factor source of a broker: it knows the bytes on the broker's own disk, or those of a budget's topics."""
 
-    known: ClusterVolumes  # its volume when it looked last
+    known: ClusterVolumes  # the volume at the last look
 
     def __init__(self, world: World, index: int) -> None:
         self._disk, self._events = world.disks[index], world.events
-        # Those with a replica on the disk; each client's has the client's name.
+        # The topics with a replica on the disk: each client's topic has the client's name.
         self._topics = frozenset(client.name for client in world.scene.clients if index in client.places)
         self._period = ms(world.settings.volumes_period)
-        self.life = 0  # counts starts and deaths, the broker's, too
+        self.life = 0  # counts the broker's starts and deaths, so that events of an earlier life do nothing
 
     def start(self) -> None:
         self.life += 1
@@ -148,13 +150,13 @@ class OwnDisk:
         return self.known
 
     def looked(self) -> None:
-        """It has looked; other brokers could be told."""
+        """Called after each look; a subclass may publish what the source knows to other brokers."""
 
     def _look(self, life: int) -> None:
         if life != self.life:
             return
         used = self._disk.used
-        # As quotahost.broker.disks.monitor.
+        # quotahost.broker.disks.monitor has the same rule.
         topics = self._topics if self._disk.bounds.may_lower(used) else None
         self.known = ClusterVolumes((replace(self._disk.volume, consumed=used, topics=topics),))
         self.looked()
@@ -162,18 +164,18 @@ class OwnDisk:
 
 
 class Broker:
-    """Alive or dead; its quotas and its fence follow the factor that its own host has decided on."""
+    """A broker, alive or dead; its quotas and its fence follow the factor of its own host."""
 
-    up, up_since = False, 0  # whether it is in service, and since when
+    up, up_since = False, 0  # whether the broker is in service, and the time of its last start
 
     def __init__(self, world: World, index: int, source: OwnDisk) -> None:
-        """``index`` is its place in the scene, its id in Kafka is one more."""
+        """``index`` is the broker's place in the scene; its id in Kafka is ``index`` + 1."""
         self.scene, self.settings, self.events = world.scene, world.settings, world.events
         self.index, self.source, self._disk = index, source, world.disks[index]
         self._rnd = random.Random(self.scene.seed * 1009 + index)
         self._interval = ms(self.settings.factor_interval)
         self._waiting: list[Client] = []
-        #: Is called with the name of what happens, and its facts.
+        #: A callback that gets the name of each event, and the facts of the event.
         self.tell: Callable[..., None] = lambda event, *facts: None
         self._memory = PauseMemory([])
 
@@ -181,9 +183,9 @@ class Broker:
         events, scene = self.events, self.scene
         self.up, self.up_since = True, events.now
         self.closed, self.closed_since = False, events.now  # the fence
-        self.factor = 1.0  # what the host has set last
-        # The way of the produce limits of all clients, and of those who write to affected topics (``slowing``) while
-        # the factor is for them only.
+        self.factor = 1.0  # the last factor from the host
+        # ``tap`` moves the produce limits of all clients. While the factor is only for writers to affected topics,
+        # ``slowed`` moves theirs.
         mute = ms(self.settings.max_mute)
         self.tap, self.slowed = (Tap(scene.windows, scene.window_ms, mute) for _ in range(2))
         self.slowing = Slowing(scene.windows, scene.window_ms)
@@ -202,13 +204,13 @@ class Broker:
     # ---- clients ----
 
     def limit(self, client: Client) -> float:
-        """``Rule.limit`` of a client's quota now, in bytes/s."""
+        """The client's limit now, in bytes/s, as ``Rule.limit`` makes it of the client's quota."""
         now, name = self.events.now, client.plan.name
         share = self.slowing.share(self.slowing.tags(name, now), now)
         slows = self.slowing.slows(name)
         part = (self.slowed if slows else self.tap).value
         if share < 1:
-            # Where the limit is going to: of who writes to no affected topic, to the whole.
+            # The aim of a rising limit; for a client that writes to no affected topic, the whole quota.
             aim = 1.0 if self.slowing.affected is not None and not slows else self._in_force[0]
             part = min(part, max(part, aim) * share)
         return lowered(client.plan.quota, part, self.settings.floor_bytes)
@@ -223,7 +225,7 @@ class Broker:
         return True
 
     def append(self, client: Client) -> int:
-        """Take a batch; for how many ms the client is muted."""
+        """Append a batch; return for how many ms the client is muted."""
         plan, now = client.plan, self.events.now
         self._disk.append(plan.batch)
         rate, limit = self.slowing.use(plan.name, now).rate, self.limit(client)
@@ -245,7 +247,7 @@ class Broker:
 
     @property
     def _in_force(self) -> tuple[float, Affected | None]:
-        """The factor in force, and the topics that it is for; None for all clients."""
+        """The factor in force, and the topics whose writers it is for; None if it is for all clients."""
         return self.factor, self._affected
 
     def _follow(self) -> None:
@@ -257,7 +259,7 @@ class Broker:
             before, self.closed, self.closed_since = self.closed_since, closed, self.events.now
             self.tell("fence", self.events.now - before, affected is None)
         self._move()
-        # Whose topic is no longer held may write though the fence stays closed.
+        # A client whose topic is no longer held may write, although the fence stays closed.
         if changed or affected != self.slowing.affected:
             self._admit()
 
@@ -285,7 +287,7 @@ class Broker:
 
 
 class Sample(NamedTuple):
-    """Bytes used on the disk at a time, the factor decided on last, and bytes that each client has got appended."""
+    """The bytes used on the disk at a time, the last factor, and the bytes that each client has written so far."""
 
     ms: int
     used: int
@@ -299,7 +301,7 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A run's curves. ``clients`` are names; ``bounds`` are the limits in bytes of the volume."""
+    """The curves of a run. ``clients`` are names; ``bounds`` are the volume's limits in bytes."""
 
     clients: tuple[str, ...]
     bounds: ByteLimits
@@ -310,27 +312,27 @@ class Recording:
 
     @property
     def beyond(self) -> int:
-        """By how many bytes the disk was fuller than the hard limit, at most."""
+        """The most bytes that the disk held beyond the hard limit."""
         return max(0, *(sample.used - self.bounds.hard for sample in self.samples))
 
     def place(self, used: float) -> float:
-        """Where a volume is on the way from the soft limit (0) to the hard one (1)."""
+        """The place of a volume on the way from the soft limit (0) to the hard limit (1)."""
         return (used - self.bounds.soft) / max(1, self.bounds.hard - self.bounds.soft)
 
     @property
     def rest(self) -> float:
-        """The mean place in the last quarter."""
+        """The resting point: the mean place in the last quarter."""
         return self._mean(_LAST - 1)
 
     @property
     def rest_ms(self) -> int | None:
-        """From when on the disk stays a tenth of the way or less from there; None if it is still on its way."""
+        """The time from which the disk stays within a tenth of the way of ``rest``; None if it is not at rest."""
         rest = self.rest
         if abs(self._mean(_LAST - 2) - rest) > _DRIFT:
             return None
         away = [i for i, sample in enumerate(self.samples) if abs(self.place(sample.used) - rest) > _NEAR]
         first = away[-1] + 1 if away else 0
-        # What comes near in the last quarter only may as well be on its way through.
+        # A disk that comes near only in the last quarter may just be passing through.
         return self.samples[first].ms if first < len(self.samples) * (1 - 1 / _LAST) else None
 
     def _mean(self, quarter: int) -> float:
@@ -338,7 +340,7 @@ class Recording:
         return self.place(fmean(sample.used for sample in self.samples[quarter * size : (quarter + 1) * size]))
 
     def silence(self, client: int) -> int:
-        """The longest time in ms in which a client got nothing while the state was not PAUSE."""
+        """The longest time in ms in which the broker appended nothing from a client while the state was not PAUSE."""
         longest = current = 0
         for old, new in pairwise(self.samples):
             idle = new.sent[client] == old.sent[client] and new.state is not State.PAUSE
@@ -348,12 +350,12 @@ class Recording:
 
 
 def pauses(factors: Iterable[float]) -> int:
-    """How often a PAUSE begins in a course of factors, which follows upon OPEN."""
+    """The number of PAUSEs that begin in a series of factors; the state before the series is OPEN."""
     return sum(new <= 0 < old for old, new in pairwise([1.0, *factors]))
 
 
 def record(world: World) -> Recording:
-    """Play a world, and keep the curves of its first broker, one sample every ``STEP`` ms."""
+    """Play a world, and return the curves of its first broker, with one sample every ``STEP`` ms."""
     disk, samples = world.disks[0], list[Sample]()
 
     def sample() -> None:

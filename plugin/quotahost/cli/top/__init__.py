@@ -1,1 +1,1 @@
-"""``quotahost top``: who uses what right now, who is held back, and by what. ``top`` is the command."""
+"""``quotahost top`` shows what clients use now, which clients are held back, and by what."""

@@ -1,12 +1,12 @@
-"""Looks at all brokers of a cluster for ``top``: says that somebody watches, and takes the newest look of each broker.
+"""``top --bootstrap`` tells a cluster's brokers that a user watches, and shows the latest look of each broker.
 
-1. :class:`Cluster` writes to ``__quotahost_watch`` that somebody watches, and again every ten seconds.
-2. Every broker then writes a look to ``__quotahost_looks`` every two seconds, and the newest of each broker is kept. A
-   look whose broker the cluster doesn't list is a stranger's, and isn't. ``rows.merged`` makes one look of them.
-3. A client or volume that the user opens is asked for by such a record, too, and the brokers' next looks have the
-   answers: the explanations of all brokers that have the client, or what fills the volume.
+1. :class:`Cluster` writes a watch record to ``__quotahost_watch``, and again every ten seconds.
+2. Each broker then writes a look to ``__quotahost_looks`` every two seconds. The latest look of each broker is kept,
+   except looks of brokers that the cluster doesn't list. ``rows.merged`` makes one look of them.
+3. If the user opens a client or a volume, the watch record contains this question, and the brokers' next looks have the
+   answers: the explanations from all brokers that have the client, or what fills the volume.
 
-Whoever may write to these topics can invent all that is shown here. ``quotahost doctor --against`` says who may.
+A client that may write to these topics can forge everything shown here. ``quotahost doctor --against`` shows who may.
 """
 
 import json
@@ -37,25 +37,25 @@ from quotahost.records.look import BrokerLook, decode
 from quotahost.records.watch import MOST_SECONDS, VolumeOf, Watch
 
 _RENEW: Final = MOST_SECONDS / 3  # seconds
-_AGAIN: Final = 2.0  # seconds, while nobody answers, or not yet what was asked
-_STALE: Final = 15.0  # seconds after which a broker counts as silent: it publishes every 2 s, later if it is busy
-_PATIENCE: Final = 10.0  # seconds to wait for all brokers' first looks, or their answers to a question
-_LONGEST: Final = 30.0  # seconds to wait for the first of them: a busy broker that has just made the topics takes long
+_AGAIN: Final = 2.0  # seconds between watch records while no broker answers, or a question has no answer yet
+_STALE: Final = 15.0  # seconds after which a broker counts as silent: brokers publish every 2 s, or later if busy
+_PATIENCE: Final = 10.0  # seconds to wait for the first looks of all brokers, or for their answers to a question
+_LONGEST: Final = 30.0  # seconds to wait for the first look: a busy broker that has just created the topics is slow
 _STEP: Final = 0.1  # seconds
-_LEAVE: Final = 2.0  # seconds to say at the end that nobody watches; brokers find out after MOST_SECONDS themselves
-_MOST_KEYS: Final = 9  # that open a volume
+_LEAVE: Final = 2.0  # seconds to write that the user has left; otherwise brokers notice after MOST_SECONDS
+_MOST_KEYS: Final = 9  # the keys 1 to 9 open a volume
 _ELSEWHERE: Final = "What a shorter retention would free: quotahost explain --volume on the broker's machine."
 
 
 class Cluster:
-    """Use it in a ``with`` block; it tells the brokers at the end that nobody watches any more."""
+    """Watches a cluster within a ``with`` block. At the end it tells the brokers that the user has left."""
 
     def __init__(self, config: Mapping[str, str], watch: str, looks: str) -> None:
-        """By librdkafka's configuration and the names of the two topics. Raises Unusable if nobody can be asked."""
+        """Connect with librdkafka's ``config`` and the names of two topics. Raises Unusable if asking fails."""
         self._watching = Watching(config, watch, looks)
-        # Whoever looks into the topic sees who watches; the end tells two apart that watch from one place.
+        # The name shows an operator who is watching; its random end keeps two watchers on one machine apart.
         self._name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
-        self._asked: Watch | None = None  # last
+        self._asked: Watch | None = None  # the last watch record
         self._asked_at = 0.0
         self._known: dict[str, tuple[float, BrokerLook]] = {}
 
@@ -63,14 +63,14 @@ class Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Another thread may still look: the user waits for none, so its consumer isn't closed."""
+        """Tell the brokers. The consumer isn't closed: another thread may still use it, and the user shouldn't wait."""
         with suppress(QuotahostError):
             self._watching.ask(Watch(self._name, 0), _LEAVE)
 
     def look(self) -> ClusterLook:
-        """What brokers say now; the first look waits some seconds for all. Raises Unusable if none answers."""
+        """Look at all brokers now; the first look waits some seconds for all. Raises Unusable if no broker answers."""
         alive = self._alive = self._watching.brokers()
-        # Whatever the cluster no longer lists is forgotten, so what is kept is bounded by its size.
+        # Brokers that the cluster no longer lists are forgotten, which bounds the number of looks that are kept.
         self._known = {broker: known for broker, known in self._known.items() if broker in alive}
         first = not self._known
         self._read(lambda: not first or alive <= self._fresh().keys())
@@ -80,10 +80,10 @@ class Cluster:
         raise Unusable("no broker answers", remedy)
 
     def answer(self, question: Question) -> Panel:
-        """What brokers say of a client, or of volumes. Raises QuotahostError if the question can't be answered here."""
+        """The brokers' answers about a client or volumes. Raises QuotahostError if the question has no answer here."""
         if question.client is None and not question.volume:
             return listed({broker: look.look for broker, look in self._fresh().items()})
-        # What they have said of other questions is forgotten.
+        # The answers to earlier questions are forgotten.
         self._known = {broker: (at, replace(look, answers=(), opened=())) for broker, (at, look) in self._known.items()}
         if question.client is not None:
             return self._explained(question.client)
@@ -111,11 +111,11 @@ class Cluster:
         )
 
     def _read(self, enough: Callable[[], bool], client: Client | None = None, volume: VolumeOf | None = None) -> None:
-        """Read what there is, and ask this; until there is enough, but not longer than patience lasts."""
+        """Ask the brokers and read their looks until ``enough`` returns true, or until a time-out."""
         began, watch = time.monotonic(), Watch(self._name, MOST_SECONDS, client=client, volume=volume)
         while True:
-            # A broker that has just started follows the topic from then on, and takes no older record for a question.
-            # Of too many who ask, a broker answers those who asked last.
+            # The record is repeated: a broker that has just started ignores older records, and if too many watchers
+            # ask, a broker answers the latest ones.
             in_a_hurry = not self._fresh() or (client, volume) != (None, None)
             due = time.monotonic() - self._asked_at >= (_AGAIN if in_a_hurry else _RENEW)
             if due or watch != self._asked:
@@ -124,9 +124,9 @@ class Cluster:
             for key, value in self._watching.read(_STEP).items():
                 if key.decode(errors="replace") not in self._alive:
                     continue
-                with suppress(Refused):  # of another version, or a stranger's
+                with suppress(Refused):  # a record of another version, or forged by another client
                     look = decode(key, value)
-                    # Without this watch it names no client: the last watcher has left, or the broker has just started.
+                    # An unwatched look has no clients: the last watcher has left, or the broker has just started.
                     if look.watched:
                         self._known[look.broker] = time.monotonic(), look
             if enough() or time.monotonic() - began >= (_PATIENCE if self._known else _LONGEST):
@@ -149,7 +149,7 @@ def _told(use: ClientUse, answers: Mapping[str, tuple[str, ...]], missing: Seque
             lines.append("no answer: try again in a minute")
             continue
         try:
-            # The answer is one line of JSON; those of older versions have other lines.
+            # The answer is one line of JSON; an answer of an older version has other lines.
             (line,) = answers[broker]
             lines += lines_of(partial(show_client, parse(json.loads(line), use.client), use.quota_type))
         except UNREADABLE as problem:
@@ -161,7 +161,7 @@ def _told(use: ClientUse, answers: Mapping[str, tuple[str, ...]], missing: Seque
 
 
 def listed(looks: Mapping[str, Look]) -> Panel:
-    """All volumes by what is left of them, of looks by the brokers' ids, and the budgets of storage."""
+    """All volumes of these looks (by broker id), sorted by the space that is left, and the budgets of storage."""
     uses = [(broker, use) for broker, look in looks.items() for use in look.volumes]
     uses.sort(key=lambda pair: (_left(pair[1]), numeric(pair[0]), pair[1].name))
     volumes = [(broker, use) for broker, use in uses if not use.budget]
@@ -182,5 +182,5 @@ def _left(volume: VolumeUse) -> tuple[float, float]:
 
 
 def opened(look: Look, measured: MeasuredVolume) -> list[str]:
-    """What ``quotahost explain --volume`` says of it, but for what a shorter retention would free."""
+    """The text of ``quotahost explain --volume``, except what a shorter retention would free."""
     return [*lines_of(partial(show_volume, look=look, measured=measured)), "", _ELSEWHERE]

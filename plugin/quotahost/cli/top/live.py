@@ -1,4 +1,4 @@
-"""The live table of ``quotahost top``: its keys and screen; looks and answers come on a thread of their own."""
+"""``quotahost top`` shows a live table: the main thread draws it and reads keys, and a second thread asks brokers."""
 
 import os
 import re
@@ -27,11 +27,11 @@ from quotahost.cli.top.rows import LONGEST, Choice, Order, head, left_out, table
 from quotahost.model import ClientUse, Look, QuotaType
 
 HELP: Final = "r s d n sort  t type  h held  / filter  f freeze  \u21b5 client  v volumes  q quit"
-_REDRAW: Final = 1.0  # seconds; a terminal that changes its size is drawn anew within it
+_REDRAW: Final = 1.0  # seconds: after a change of the terminal's size the screen is drawn again within this time
 _ORDERS: Final = {"r": Order.RATE, "s": Order.SHARE, "d": Order.DELAY, "n": Order.NAME}
-_AROUND: Final = 5  # lines that are no rows: state, cause, choice, the table's head, keys
-_KEYBOARD: Final = 0  # the descriptor of standard input
-_END: Final = 10**9  # more steps than there are rows or lines
+_AROUND: Final = 5  # lines that aren't rows: state, cause, choice, the table's head, keys
+_KEYBOARD: Final = 0  # the file descriptor of standard input
+_END: Final = 10**9  # more steps than any number of rows or lines
 _SEQUENCES: Final = {
     "\x1b[A": "up", "\x1b[B": "down", "\x1bOA": "up", "\x1bOB": "down", "\x1b[5~": "page-up", "\x1b[6~": "page-down",
     "\x1b[H": "home", "\x1b[F": "end", "\x1b[1~": "home", "\x1b[4~": "end",
@@ -41,15 +41,15 @@ _KEY: Final = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O.)|.", re.DOTALL)
 
 
 class Question(NamedTuple):
-    """What the user wants to have explained: a client, or the volume of this name ("" lists all)."""
+    """The user's question: about a client, or about the volume of this name ("" lists all volumes)."""
 
     client: ClientUse | None = None
     volume: str = ""
-    broker: str = ""  # the id of the volume's, where there are several
+    broker: str = ""  # the id of the volume's broker, if there are several brokers
 
 
 class Panel(NamedTuple):
-    """An answer: its lines, and what opens the volumes that it lists, if it does."""
+    """An answer: its lines, and, if it lists volumes, the questions that open them."""
 
     lines: Sequence[str]
     volumes: Sequence[Question] = ()
@@ -62,13 +62,13 @@ class Watched(Protocol):
         """Look once."""
 
     def answer(self, question: Question) -> Panel:
-        """What is known of a client or of volumes."""
+        """Answer a question about a client or about volumes."""
 
 
 def watch(watched: Watched, look: Look, choice: Choice, interval: float) -> None:
-    """Show the live table until the user leaves it, this look first; ``interval`` in seconds is between two looks."""
+    """Show the live table until the user leaves it, first with this look; ``interval`` is in seconds between looks."""
     terminal, screen = Terminal(), Screen(look, choice)
-    # By default each would leave the terminal on its second screen, and without an echo.
+    # The default actions of these signals would leave the terminal on its second screen, and without an echo.
     for number in (signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     signal.signal(signal.SIGTSTP, signal.SIG_IGN)
@@ -91,7 +91,7 @@ def watch(watched: Watched, look: Look, choice: Choice, interval: float) -> None
 
 
 class Background:
-    """Looks every so many seconds until it is closed, and answers questions; each result is an event for the screen."""
+    """A thread looks every ``interval`` seconds and answers questions. Each result is an event for the screen."""
 
     def __init__(self, watched: Watched, interval: float) -> None:
         self._watched, self._interval = watched, interval
@@ -128,19 +128,19 @@ class Background:
     def _looked(self) -> "Callable[[Screen], None]":
         try:
             return partial(Screen.show, look=self._watched.look())
-        except Exception as error:  # the thread must outlive it: else the screen would stand still and not say so
+        except Exception as error:  # the thread must survive: otherwise the screen would freeze without a message
             return partial(Screen.show, look=None, problem=_problem(error)[0])
 
     def _answered(self, question: Question) -> "Callable[[Screen], None]":
         try:
             panel = self._watched.answer(question)
-        except Exception as error:  # else the user would wait for an answer for ever
+        except Exception as error:  # otherwise the user would wait for an answer for ever
             panel = Panel(_problem(error))
         return partial(Screen.tell, question=question, panel=panel)
 
 
 def _problem(error: Exception) -> list[str]:
-    """What to show of it; an error that is none of quotahost's is a defect, and tells its type."""
+    """The lines to show for an error. An error that isn't quotahost's own is a defect, so its type is shown, too."""
     text = str(error) if isinstance(error, QuotahostError) else f"{type(error).__name__}: {error}"
     return text.splitlines()
 
@@ -149,13 +149,13 @@ def _problem(error: Exception) -> list[str]:
 
 
 def decode(text: str) -> list[str]:
-    """The keys that these characters stand for: a character, a name such as ``up``, or a sequence that no key is."""
+    """The keys of these characters: a character, a name such as ``up``, or an unknown sequence as it is."""
     return [_SEQUENCES.get(part, part) for part in _KEY.findall(text)]
 
 
 @contextmanager
 def _unbuffered(terminal: int) -> Iterator[None]:
-    """Within it, the keys of a terminal come at once, and are not echoed."""
+    """Within the ``with`` block, keys are read immediately, and the terminal doesn't echo them."""
     before = termios.tcgetattr(terminal)
     tty.setcbreak(terminal)
     try:
@@ -165,7 +165,7 @@ def _unbuffered(terminal: int) -> Iterator[None]:
 
 
 def _pressed(terminal: int, other: int) -> list[str] | None:
-    """The keys pressed, once there are any, or ``other`` can be read, or in time; None if the terminal was closed."""
+    """Wait for keys, for data in ``other``, or for _REDRAW; return the pressed keys, or None if the terminal closed."""
     ready, _, _ = select.select([terminal, other], [], [], _REDRAW)
     if terminal not in ready:
         return []
@@ -178,22 +178,22 @@ def _pressed(terminal: int, other: int) -> list[str] | None:
 
 @dataclass
 class Screen:
-    """What is shown now."""
+    """The contents of the screen."""
 
-    look: Look  # the newest
+    look: Look  # the latest look
     choice: Choice = field(default_factory=Choice)
-    problem: str = ""  # why there is no newer look
-    frozen: bool = False  # new looks are not shown until the user lets go
-    selected: int = 0  # the row, counted from 0
+    problem: str = ""  # the reason why there is no newer look
+    frozen: bool = False  # new looks are not shown until the user ends the freeze
+    selected: int = 0  # the selected row, counted from 0
     typing: bool = False  # the user types the filter
-    panel: Panel | None = None  # what is shown instead of the rows: an answer, or that one is waited for
-    question: Question | None = None  # what the panel answers
+    panel: Panel | None = None  # shown instead of the rows: an answer, or the text that top waits for an answer
+    question: Question | None = None  # the question that the panel answers
     done: bool = False  # the user wants to leave
-    _first: int = 0  # the first line or row that is shown
+    _first: int = 0  # the first line or row on the screen
     _height: int = 24
 
     def show(self, look: Look | None, problem: str = "") -> None:
-        """Take a new look, unless the screen is frozen; or why there is none."""
+        """Take a new look, unless the screen is frozen; ``problem`` tells why there is no look."""
         self.problem = problem
         if look is not None and not self.frozen:
             self.look = look
@@ -206,7 +206,7 @@ class Screen:
         return self.choice.rows(self.look.uses)
 
     def press(self, key: str) -> Question | None:
-        """Do what the key means; what has to be asked for it, if anything."""
+        """Do what the key means; return a question if the key asks one."""
         if self.typing:
             self._type(key)
         elif self.panel:
@@ -263,7 +263,7 @@ class Screen:
         return steps.get(key, 0)
 
     def drawn(self, width: int, height: int) -> RenderableType:
-        """The whole screen, of exactly this many columns and lines at most."""
+        """The whole screen, in this many columns and lines at most."""
         self._height = height
         *above, foot = texts = [*head(self.look), self._choice_line(), self._foot()]
         for text in texts:
@@ -274,14 +274,14 @@ class Screen:
 
     def _body(self, width: int, room: int) -> RenderableType:
         if self.panel:
-            # What doesn't fit stands below the values of labelled facts.
+            # A line that doesn't fit continues below the values of labelled facts.
             fold = partial(textwrap.wrap, width=max(13, width), subsequent_indent=" " * 12, drop_whitespace=False)
             lines = [part for line in self.panel.lines for part in fold(one_line(line)) or [""]]
             self._first = max(0, min(self._first, len(lines) - room))
             return Group(*map(Text, lines[self._first : self._first + room]))
         rows = self.rows()
         self.selected = max(0, min(self.selected, len(rows) - 1))
-        # The selected row is always in sight.
+        # The selected row is always visible.
         self._first = max(min(self._first, self.selected, len(rows) - 1), self.selected - room + 1, 0)
         return table(rows[self._first : self._first + room], width, self.selected - self._first)
 

@@ -1,10 +1,10 @@
-"""A look as ``top`` shows it: brokers' looks merged (the worst state, who is silent, a row for each client), chosen,
-sorted, as a table or as JSON.
+"""``top`` merges the looks of brokers into one, filters and sorts its rows, and shows them as a table or as JSON.
 
-1. :func:`merged` makes one look of the looks at several brokers: a client that uses several of them is one row.
-2. :class:`Choice`, which keys or options change, filters and sorts the rows.
-3. ``_COLUMNS`` says of each column where its value comes from and how people read it. :func:`table` and :func:`whole`
-   draw by it, and :func:`values` gives the same to programs.
+1. :func:`merged` makes one look of the looks at several brokers: the worst state, the silent brokers, and one row for
+   each client, even if the client uses several brokers.
+2. :class:`Choice` filters and sorts the rows. Options set it, and keys change it.
+3. ``_COLUMNS`` has each column's value and its text. :func:`table` and :func:`whole` draw these columns, and
+   :func:`values` returns them for programs.
 """
 
 from collections import defaultdict
@@ -25,27 +25,27 @@ from quotahost.model import ClientUse, LimitedBy, Look, QuotaType, State
 from quotahost.units.show import UNKNOWN, counted, rounded, show_digits, show_factor, show_seconds, show_share
 
 _STATES: Final = {State.OPEN: "green", State.THROTTLE: "yellow", State.PAUSE: "bold red"}
-#: What holds a client back most, first.
+#: The strongest limitation comes first.
 _BOUNDS: Final = (
     LimitedBy.FENCE, LimitedBy.TOPIC_QUOTA, LimitedBy.FACTOR, LimitedBy.FLOOR, LimitedBy.QUOTA, LimitedBy.NOTHING,
 )  # fmt: skip
-_WITH_ADDRESS: Final = 112  # narrower ones leave the address out
-_WIDE: Final = 96  # columns; narrower terminals leave the quota out, which the share tells
-LONGEST: Final = 200  # characters of a name that a table has room for, however wide the terminal is
+_WITH_ADDRESS: Final = 112  # columns; a narrower terminal shows no addresses
+_WIDE: Final = 96  # columns; a narrower terminal shows no quotas, because the share tells as much
+LONGEST: Final = 200  # characters: a table cuts longer names, however wide the terminal is
 
 # ---- one look of several ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterUse(ClientUse):
-    """What the clients of one scope use of several brokers.
+    """The use of several brokers by the clients of one scope.
 
-    Rate, quota and limit are the sums over the brokers where the client has a place; quotas of Kafka's are for each
-    broker. Delay and share are those of the broker where they are largest, and so is what binds.
+    Rate, quota and limit are sums over the brokers whose tables have the client, because Kafka's quotas are for each
+    broker. Delay and share are the largest of all brokers, and ``bound`` is the strongest limitation of all brokers.
     """
 
-    brokers: tuple[str, ...] = ()  # their ids
-    largest_share: float | None = None  # the rate as a share of the quota, where it is largest; None without a quota
+    brokers: tuple[str, ...] = ()  # the brokers' ids
+    largest_share: float | None = None  # the largest share of a broker's quota that is used; None without a quota
 
     @property
     def share(self) -> float | None:
@@ -57,18 +57,18 @@ class ClusterLook(Look):
     """A look at a cluster."""
 
     looks: Mapping[str, Look]  # by the ids of the brokers that answered
-    silent: Sequence[str]  # the brokers that are alive and don't answer
+    silent: Sequence[str]  # the ids of brokers that are alive and don't answer
 
 
 def merged(looks: Mapping[str, Look], alive: Collection[str]) -> ClusterLook:
-    """All brokers' looks, of at least one, as one; ``alive`` are the ids of those that should answer."""
+    """Merge the looks of one or more brokers into one; ``alive`` has the ids of the brokers that should answer."""
     silent = sorted(set(alive) - looks.keys(), key=numeric)
     where = f"{len(looks)} of {len(looks) + len(silent)} brokers"
     if silent:
         where += f" (silent: {', '.join(map(printable, silent[:5]))}{', ...' if len(silent) > 5 else ''})"
     all_looks = list(looks.values())
     worst = min(all_looks, key=lambda look: (look.factor, not look.cause))
-    # What slows quota types alone is one broker's load, and its words don't name the broker.
+    # At factor 1 the cause is one broker's load, which slows single quota types; the text doesn't name that broker.
     cause = worst.cause if worst.factor < 1 or not worst.cause else f"{worst.where}: {worst.cause}"
     by_scope: dict[tuple[str, ...], dict[str, ClientUse]] = defaultdict(dict)
     for broker in sorted(looks, key=numeric):
@@ -86,7 +86,7 @@ def _sum(by_broker: Mapping[str, ClientUse]) -> ClusterUse:
     uses = list(by_broker.values())
     first = uses[0]
     quota, limit = (
-        None if None in rates else sum(rate or 0.0 for rate in rates)  # unlimited if it is so on one of them
+        None if None in rates else sum(rate or 0.0 for rate in rates)  # unlimited if it is unlimited on any broker
         for rates in ([use.quota for use in uses], [use.limit for use in uses])
     )
     shadow = next((use.shadow for use in uses if use.shadow), "")
@@ -104,17 +104,17 @@ def numeric(broker: str) -> tuple[int, str]:
 
 
 def require_one_client(use: ClientUse) -> None:
-    """Only a row that is one client's own can be opened. Raises Unusable if it is the quota of several."""
+    """Raises Unusable if several clients share the row's quota: only a row of one client can be opened."""
     if use.scope != "client":
         problem = f"this is the quota of several clients ({printable(use.scope)})"
         raise Unusable(problem, "choose a row of one client")
 
 
-# ---- what the user wants to see --------------------------------------------------------------------------------
+# ---- filtering and sorting -------------------------------------------------------------------------------------
 
 
 class Order(StrEnum):
-    """What the rows are sorted by; the largest come first, names from A to Z."""
+    """The order of the rows: the largest value comes first; names are sorted from A to Z."""
 
     RATE = "rate"
     SHARE = "share"
@@ -124,12 +124,12 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the user wants to see."""
+    """The user's choice of rows and their order."""
 
     order: Order = Order.RATE
-    type: QuotaType | None = None  # only this one
-    text: str = ""  # only rows with it in user, client-id, address or what binds, in any case
-    held: bool = False  # only those that something holds back
+    type: QuotaType | None = None  # only rows of this quota type
+    text: str = ""  # only rows with this text in user, client-id, address or "bound by"; case is ignored
+    held: bool = False  # only rows that something holds back
 
     def rows(self, uses: Iterable[ClientUse]) -> list[ClientUse]:
         return sorted(filter(self._has, uses), key=self._place)
@@ -142,7 +142,7 @@ class Choice:
             return -use.delay_ms, kind, *name
         if self.order is Order.SHARE:
             return -(use.share or 0.0), kind, *name
-        # Rates of different types have different units, so types follow one another.
+        # Rates of different types have different units, so the rows are sorted by type first.
         return kind, -use.rate, *name
 
     def _has(self, use: ClientUse) -> bool:
@@ -160,13 +160,13 @@ _name: Final = partial(one_line, most=LONGEST)
 
 
 def _user(use: ClientUse) -> str:
-    """In brackets what stands for several users."""
+    """The user's name; for several users, a text in brackets."""
     several = "(all)" if use.client_id else f"({_name(use.scope)})"
     return _name(use.user) if use.user or use.scope == "client" else several
 
 
 def _client_id(use: ClientUse) -> str:
-    """In brackets what stands for several client-ids of a user."""
+    """The client-id; for several client-ids, a text in brackets."""
     several = "(all)" if use.scope == "user" else f"({_name(use.scope)})"
     return _name(use.client_id) if use.scope == "client" or not use.user else several
 
@@ -185,14 +185,14 @@ def _amount(rate: float | None, use: ClientUse) -> str:
 
 
 def _delay(use: ClientUse) -> str:
-    """``12 ms``, ``1.3 s``; empty where Kafka has delayed nothing."""
+    """``12 ms``, ``1.3 s``; empty if Kafka has delayed nothing."""
     if not use.delay_ms:
         return ""
     return show_seconds(use.delay_ms / 1000) if use.delay_ms >= 1000 else f"{max(1, round(use.delay_ms))} ms"
 
 
 class _Column(NamedTuple):
-    """A column: its name in JSON, its value there, and, where the table has it, the heading and a row's text."""
+    """A column: its name and value in JSON; and if the table has the column, its heading and the text of a cell."""
 
     key: str
     value: Callable[[Any], Any]
@@ -220,7 +220,7 @@ _COLUMNS: Final = (
 
 
 def table(uses: Sequence[ClientUse], width: int, selected: int | None = None) -> Table:
-    """The rows, on lines of one row each. Names are cut, and numbers never."""
+    """The rows as a table, one line for each row. Names may be cut, numbers never."""
     is_shown = {
         "brokers": any(isinstance(use, ClusterUse) for use in uses),
         "quota": width >= _WIDE,
@@ -244,7 +244,7 @@ def table(uses: Sequence[ClientUse], width: int, selected: int | None = None) ->
 
 
 def head(look: Look) -> list[Text]:
-    """Whom the look is of, state, factor and fence, and how full the table is; why clients are slowed, if they are."""
+    """Two lines: broker or cluster, state, factor, fence and places in the table; and the cause, if there is one."""
     factor, of_limits = show_factor(look.factor), show_factor(look.limit_factor)
     text = f"factor {factor}"
     if of_limits != factor:
@@ -266,7 +266,7 @@ def whole(look: Look, choice: Choice, width: int) -> RenderableType:
 
 
 def values(look: Look, choice: Choice) -> dict[str, Any]:
-    """A look for programs: rates in the type's unit, shares from 0 on, null where there is no quota or limit."""
+    """A look for programs: rates have the type's unit, 1 is a share of 100 %, and null means no quota or limit."""
     where: dict[str, Any] = {"broker": look.where}
     if isinstance(look, ClusterLook):
         where = {"brokers": {broker: _of_broker(one) for broker, one in look.looks.items()}, "silent": [*look.silent]}

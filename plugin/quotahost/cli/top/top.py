@@ -1,10 +1,10 @@
-"""``quotahost top``: the command and its options; a look of one broker by its socket, or of a cluster.
+"""``quotahost top`` reads its options, and shows looks at one broker of this machine or at all brokers of a cluster.
 
-1. A look comes from one broker of this machine, by its socket (:class:`Attached`), or from all brokers of a cluster, by
-   the records that they publish for those who watch (``cluster``).
-2. ``rows`` chooses, sorts and draws; without a terminal, or for programs, that is all.
-3. In a terminal ``live`` looks again and again and reads keys. A row or a volume that the user opens is a question,
-   which :meth:`Attached.answer` or the cluster answers.
+1. A look comes from one broker of this machine, by its admin socket (:class:`Attached`), or from all brokers of a
+   cluster, by the records that brokers publish for watchers (``cluster``).
+2. ``rows`` filters, sorts and draws the rows. If there is no terminal, or with ``--once`` or ``--json``, top then ends.
+3. In a terminal ``live`` looks again and again, and reads keys. If the user opens a row or a volume, ``live`` asks a
+   question, which :meth:`Attached.answer` or the cluster answers.
 """
 
 import sys
@@ -70,12 +70,12 @@ def main(arguments: Sequence[str]) -> int:
     with ExitStack() as stack:
         watched: Watched = Attached(given.which, given.most or MOST)
         if given.bootstrap is not None:
-            # Only here: they need Kafka's client, which takes long to import.
+            # These modules are imported only here, because they need Kafka's client, which takes long to import.
             from quotahost.cli.property_files import read_client_config
             from quotahost.cli.top.cluster import Cluster
             from quotahost.records.watch import MOST_SECONDS
 
-            # Between two looks the watch would end, and the next look would show what brokers had told before that.
+            # If the interval were longer, the watch would expire, and the next look would show old answers of brokers.
             interval = min(interval, MOST_SECONDS)
             config = read_client_config(given.client_config) | {"bootstrap.servers": given.bootstrap}
             watched = stack.enter_context(Cluster(config, given.watch_topic, given.looks_topic))
@@ -90,23 +90,23 @@ def main(arguments: Sequence[str]) -> int:
 
 
 class Attached:
-    """Looks at a broker (``broker_socket.connect``), found anew each time: it may have been restarted."""
+    """Looks at a broker (``broker_socket.connect``). Each look finds the broker again, as it may have restarted."""
 
     def __init__(self, which: str = "", most: int = MOST) -> None:
         self._which, self._most = which, most
 
     def look(self) -> Look:
-        """What the broker says now. Raises Unusable if there is no such broker, or it can't be asked."""
+        """Look at the broker now. Raises Unusable if there is no such broker, or if it doesn't answer."""
         with connect(self._which) as ask:
-            # One more tells whether there are more.
+            # One more than needed is asked for, to find out whether there are more.
             return parse(ask("uses", str(min(self._most + 1, MAX_COUNT)))).first(self._most)
 
     def answer(self, question: Question) -> Panel:
-        """What ``quotahost explain`` says of a client or a volume."""
+        """The text of ``quotahost explain`` about a client or a volume."""
         if use := question.client:
             require_one_client(use)
             return Panel(lines_of(partial(explain_client, use.client, self._which, use.quota_type)))
-        from quotahost.cli.explain.volume import explain_volume  # only here: one look needs none of it
+        from quotahost.cli.explain.volume import explain_volume  # only here: a look needs none of it
 
         names: list[str] = []
         explain = partial(explain_volume, question.volume, self._which, _BETWEEN)
