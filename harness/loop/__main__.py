@@ -1,4 +1,5 @@
-"""Plays the scene of a seed with its checks: ``python -m harness.loop SEED [FILE.png]``, which draws it, too."""
+"""Plays the scene of a seed with its checks, and draws it if a file is named: ``python -m harness.loop SEED
+[FILE.png]``."""
 
 import sys
 from pathlib import Path

@@ -216,7 +216,7 @@ class StandInsTest {
         assertEquals(20.0, goOn(5));
     }
 
-    /** Otherwise it would have the newcomers' rate for long, and be measured while it makes up for the PAUSE. */
+    /** Otherwise it has the newcomers' rate until Kafka's windows are full, and is measured while it makes up for the PAUSE. */
     @Test
     void whoWasThereBeforeAPauseThatCameAtOnceIsSlowedAfterItByWhatItUsedBefore() throws JMException {
         FenceFixture.fence("none", Map.of());
