@@ -1,8 +1,8 @@
 """The quotahost jar of this checkout, and the broker properties that load it.
 
 Tests, the demo and the benches all start brokers with this jar, so its path, the prefix of its properties and the names
-of its classes stand here once. ``make build`` writes the jar. Only this module and ``harness.system.pipeline`` know
-quotahost within the harness.
+of its classes stand here once. ``make build`` writes the jar. The docstring of ``harness`` lists the other modules that
+know quotahost.
 """
 
 import os

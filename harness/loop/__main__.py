@@ -1,5 +1,4 @@
-"""Plays the scene of a seed with its checks, and draws it if a file is named: ``python -m harness.loop SEED
-[FILE.png]``."""
+"""Plays the scene of a seed with its checks; FILE.png gets its picture: ``python -m harness.loop SEED [FILE.png]``."""
 
 import sys
 from pathlib import Path

@@ -10,8 +10,8 @@ import net.jqwik.api.lifecycle.PropertyExecutor;
 import net.jqwik.api.lifecycle.PropertyLifecycleContext;
 
 /**
- * The seed of all properties: each run uses the same samples, so that only a change makes a test fail, and not chance. {@code
- * -Dsearching=10} uses new samples, ten times as many. jqwik's own parameters have no seed.
+ * The seed of all properties: each run uses the same samples, so that only a change makes a test fail, and not chance.
+ * {@code -Dsearching=10} uses new samples, ten times as many. jqwik's own parameters have no seed.
  */
 public final class Samples implements AroundPropertyHook {
     private static final int TRIES = 300;

@@ -25,7 +25,7 @@ public final class Exemptions {
 
     /** The host's latest list of exempt clients; it is replaced as a whole. */
     private record Clients(Map<String, String> users, Set<String> anonymousClientIds, String[] internalClientIds) {
-        /** Returns why this client-id of User:ANONYMOUS is exempt, or null. It is asked if ANONYMOUS as a whole is not exempt. */
+        /** Returns why this client-id of User:ANONYMOUS is exempt, or null. Called if ANONYMOUS as a whole is not exempt. */
         String reasonById(String clientId) {
             if (clientId == null || !Names.keeps(clientId)) return null;
             boolean isKnown = anonymousClientIds.contains(clientId);

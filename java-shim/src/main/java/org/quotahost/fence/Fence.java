@@ -28,11 +28,11 @@ import org.slf4j.LoggerFactory;
  * authorizer (QuotaFence), which calls the fence for each request, apart from the quota callback in the same JVM.
  *
  * <p>A controller refuses creations in a PAUSE if a volume is known to be at its hard limit
- * (docs/adr/0021-creation-in-a-pause.md). Kafka asks its authorizer about each creation, also about one that a broker forwards
- * (with the client's principal and client-id) or that auto.create.topics.enable causes. Four kinds of requests pass: with
- * validateOnly; for Kafka's internal topics only, since no consumer could commit otherwise; for topics that the fence never
- * protects, such as tiered storage's, since offloading may be the only way out of a full disk; and for topics that exist, since
- * Kafka answers that they exist, which a Connect worker expects at each start.
+ * (docs/adr/0021-creation-in-a-pause.md). Kafka asks the controller's authorizer about each creation, also if a broker forwards
+ * it (with the client's principal and client-id) or auto.create.topics.enable causes it. Four kinds of requests pass: those
+ * with validateOnly; those for internal topics only, since otherwise no consumer could commit; those for topics that the fence
+ * never protects, such as that of tiered storage, since offloading may be the only way out of a full disk; and those for topics
+ * that exist, since Kafka creates none and says so, as a Connect worker expects at each start.
  */
 public final class Fence {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
@@ -214,7 +214,7 @@ public final class Fence {
         diskFull = known;
     }
 
-    /** Sets the cluster's topics. Up to Kafka 4.3.1 no update comes while a broker with replicas is down (KAFKA-20746). */
+    /** Sets the cluster's topics. The old ones hold while a broker with replicas is down, up to Kafka 4.3.1 (KAFKA-20746). */
     public static void existing(Set<String> topics) {
         existing = new HashSet<>(topics); // Set.copyOf() is slow if somebody has chosen names that collide
     }

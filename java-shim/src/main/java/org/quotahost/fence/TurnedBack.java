@@ -16,8 +16,8 @@ import org.quotahost.util.Names;
 
 /**
  * The bookkeeping of requests that were turned back, since Kafka measures none of them: which clients sent them lately, and the
- * bytes of their record batches by topic ("Broker side quota (V1)", discussion: a meter of the throttled bytes). It also mutes
- * a client that exceeds its allowance.
+ * bytes of their record batches by topic ("Broker side quota (V1)", discussion: a meter of the throttled bytes). This class
+ * also mutes clients that exceed their allowance.
  *
  * <p>The allowance belongs to the principal, since a client-id is only a claim. If a principal has used up its allowance, each
  * of its connections is muted once for each BYTES_OF_A_MUTE that it sends (docs/adr/0016-what-a-refusal-costs.md).
@@ -58,7 +58,8 @@ public final class TurnedBack {
     /**
      * Notes that the request which this thread handles is turned back, and counts the bytes of its record batches.
      *
-     * @param topic the topic whose quota turns the request back, or "" for the closed fence; bytesPerSecond is the allowance
+     * @param topic the topic whose quota turns the request back, or "" for the closed fence
+     * @param bytesPerSecond the principal's allowance
      */
     public static void note(AuthorizableRequestContext context, List<Action> actions, List<AuthorizationResult> results,
             String topic, double bytesPerSecond, LongAdder counter) {
@@ -95,12 +96,12 @@ public final class TurnedBack {
         if (clients.size() < MOST_CLIENTS || clients.containsKey(client)) clients.put(client, last);
     }
 
-    /** Removes old entries, so that other clients find a place; the watch calls it every second. */
+    /** Removes old entries, so that other clients find a place; the watch calls this every second. */
     public static void forgetOld(long nanos) {
         clients.values().removeIf(last -> nanos - last.nanos > LATELY_NANOS);
     }
 
-    /** Returns what turned back this client's latest request: "fence", "topics", or "" for nothing. */
+    /** Returns what has turned back requests of this client lately: "fence", "topics", or "" for nothing. */
     public static String by(String principal, String clientId) {
         Last last = clients.get(new Client(principal, Names.kept(clientId)));
         return last == null ? "" : last.by;

@@ -51,7 +51,7 @@ final class AdminSocket implements AutoCloseable {
         this.answers = answers;
     }
 
-    /** Makes the socket and listens. If that fails, it logs the reason, and the broker runs without the socket. */
+    /** Makes the socket and listens. If that fails, the reason is logged, and the broker runs without the socket. */
     void start() {
         try {
             Path directory = directory();
@@ -133,7 +133,7 @@ final class AdminSocket implements AutoCloseable {
                 out.write((answer(line) + "\n").getBytes(StandardCharsets.UTF_8));
             }
         } catch (IOException e) {
-            LOG.debug("A connection has ended", e); // as if nobody had asked
+            LOG.debug("A connection has ended", e); // treated as if there had been no question
         }
     }
 

@@ -84,7 +84,7 @@ final class Calls {
 
     private final PythonHost host;
     private final Life life;
-    /** The latest taken batch; without clients after they were answered. */
+    /** The batch that was taken last; it has no clients after these were answered. */
     private Batch taken = Batch.EMPTY;
     private final Map<ByteBuffer, Set<String>> ids = new HashMap<>();
     private long idsBytes;

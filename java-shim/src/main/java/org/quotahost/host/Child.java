@@ -173,7 +173,7 @@ final class Child extends Life {
 
     // ---- its end ---------------------------------------------------------------------------------------------
 
-    /** The reader ends before the next life calls. But a process that the child has started may keep the child's output open. */
+    /** The child's last calls must precede the next life's. But a process of the child's may keep the pipe open, so the wait ends. */
     @Override
     boolean ended(long waitMs) throws InterruptedException {
         boolean callsNoMore = !reader.isAlive(); // when the process ends, or when a plugin has closed all files

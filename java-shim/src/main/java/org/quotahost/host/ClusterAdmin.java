@@ -40,8 +40,8 @@ final class ClusterAdmin {
     }
 
     synchronized void configure(String[] client) {
-        // By default, a client that no broker lets in restarts and logs that a thousand times a second (KIP-899), and a client
-        // that was refused asks no broker until its metadata expires, after 5 minutes.
+        // By default, a client that no broker lets in starts anew and logs that a thousand times a second (KIP-899), and a
+        // client that was refused asks no broker until its metadata expires, after 5 minutes.
         Map<String, Object> next = new HashMap<>(Map.of("client.id", clientId, "request.timeout.ms", TIMEOUT_MS / 2,
                 "default.api.timeout.ms", TIMEOUT_MS, "reconnect.backoff.max.ms", TIMEOUT_MS, "metric.reporters", "",
                 "metadata.max.age.ms", TIMEOUT_MS, "metadata.recovery.strategy", "none"));

@@ -6,7 +6,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The lease by which the host's factor is in force. Python renews it whenever it asks for work. If Python does not renew it for
+ * The lease by which the host's factor is in force. Python renews the lease whenever it asks for work. If it is not renewed for
  * validity, because a plugin hangs, fallback.action is in force until the next renewal. The lease uses the monotonic clock.
  */
 final class Lease {
@@ -51,7 +51,7 @@ final class Lease {
         checkedAt = now;
         // This JVM itself was stopped (SIGSTOP, a long garbage collection), so the host could not ask for work.
         if (!expired && passed / 1_000_000 > validityMs / 2) renew();
-        // The lease expires one interval early, since the next check comes later. It uses the same now: a stop may have come since.
+        // The lease expires one interval early, since the next check comes later. now is not read again: a stop may have come since.
         boolean silent = (now - renewedAt) / 1_000_000 >= validityMs - CHECK_MS;
         if (silent == expired) return;
         fallback.accept(!silent ? null : action.equals("PAUSE") ? 0.0 : 1.0);

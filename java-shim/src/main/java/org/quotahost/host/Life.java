@@ -111,12 +111,12 @@ abstract class Life {
         return !isDone(turn);
     }
 
-    /** Returns whether this life has reached a step, and has not ended before it. */
+    /** Returns whether this life has reached a step, and has not ended before that. */
     static boolean isDone(CompletableFuture<?> step) {
         return step.isDone() && !step.isCompletedExceptionally();
     }
 
-    /** Notes that the plugins are built, and waits for its turn. */
+    /** Notes that the plugins are built, and waits for this life's turn. */
     void awaitTurn() {
         built.complete(null);
         turn.join();

@@ -27,10 +27,10 @@ import org.slf4j.LoggerFactory;
  * short life in a row. In a child, a life that is silent for validity is killed.
  *
  * <p>A new value of python.generation is an upgrade, which needs a child (docs/adr/0025-one-protocol-two-processes.md). A new
- * process builds its plugins beside the one that serves, and waits. If it fails, an administrator's change is refused (check).
+ * process builds its plugins beside the serving process, and waits. If it fails, an administrator's change is refused (check).
  * When Kafka has applied the change, the old process ends and the new one takes its turn. Every LOOK_MS the host thread
- * compares what serves with what Kafka has applied, so a change that is impossible now is made later. It starts every process
- * itself, since a process ends with the thread that started it.
+ * compares the serving process with what Kafka has applied, so a change that is impossible now is made later. The host thread
+ * starts every process itself, since a process ends with the thread that started it.
  */
 final class Lives {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
@@ -42,8 +42,8 @@ final class Lives {
     /** A life of this length had started well, so its end does not count as a repetition of the previous end. */
     private static final double LONG_LIFE_SECONDS = 60;
     /**
-     * How long an administrator's request waits for the new process. Kafka meanwhile holds a lock on its dynamic configs: if it
-     * has to apply another one, all further metadata waits, too.
+     * How long an administrator's request waits for the new process. Kafka meanwhile holds a lock on its dynamic configs: if
+     * Kafka has to apply another config, all further metadata waits, too.
      */
     private static final long CHECK_MS = 5_000;
     /** How long a process may wait for its turn. Kafka applies a change within a second of the verdict, or never. */
@@ -250,9 +250,9 @@ final class Lives {
     }
 
     private void killOverdue(Life life) {
-        int steps = life.starting.isDone() ? 2 : 1; // first it reads its settings, then it builds its plugins
+        int steps = life.starting.isDone() ? 2 : 1; // first Python reads its settings, then it builds its plugins
         if (!closing() && life.closingFor(END_SECONDS)) {
-            life.kill("it did not end in time for the next one"); // or before it is even ready
+            life.kill("it did not end in time for the next one"); // also if it is not ready yet
         } else if (Life.isDone(life.ready)) {
             if (host.lease.expired && host.lease.silent()) life.kill("it was silent for " + BrokerConfigs.PREFIX + "validity, and killed");
         } else if (!(life.waits() && Life.isDone(life.built)) && life.seconds() > steps * START_SECONDS) {
@@ -282,9 +282,10 @@ final class Lives {
     }
 
     /**
-     * Makes Python take over what Kafka has applied; the host thread makes an upgrade of it. The caller holds the lock. At a
-     * start Kafka applies stored properties before it reports the cluster, and before it serves a request. Python has just
-     * started with the current python.executable, so a generation that comes at that time is the one that serves.
+     * Makes Python take over what Kafka has applied. If the generation is new, the host thread makes an upgrade of it. The
+     * caller holds the lock. At a start Kafka applies stored properties before it reports the cluster and before it serves a
+     * request. Python has just started with the current python.executable, so the generation of that time is the one that
+     * serves.
      */
     void apply(BrokerConfigs next) {
         storedIsApplied |= host.inbox.knowsCluster() || host.table.misses.sum() > 0;
@@ -292,7 +293,7 @@ final class Lives {
         if (!next.generation().equals(refused)) refused = null;
         if (upgrades(next) && !inChild()) {
             LOG.warn(NO_CHILD);
-            refused = next.generation(); // a broker with a child may have stored it for all: other changes must still work here
+            refused = next.generation(); // a broker with a child may have stored it for all brokers: other changes must go on here
         }
         if (!upgrades(next)) reconfigure(next);
     }
@@ -301,7 +302,7 @@ final class Lives {
         host.inbox.postEvent("reconfigure", List.of(next.properties()));
     }
 
-    /** Returns the upgrade for a request. An applied upgrade goes first, since repeated requests would always end it. */
+    /** Returns the upgrade for a request. An applied upgrade goes first: otherwise repeated requests would always cancel it. */
     private synchronized Child candidate(BrokerConfigs next) {
         boolean appliedGoesFirst = upgrade != null && upgrade.isFor(host.config) && !upgrade.isFor(next);
         if (appliedGoesFirst || serving.closing()) throw new ConfigException("an upgrade takes place; try again");
@@ -316,7 +317,7 @@ final class Lives {
         return upgrade;
     }
 
-    /** Moves the upgrade on, if there is one; on the host thread. */
+    /** Continues the upgrade, if there is one; called on the host thread. */
     private synchronized void prepare() throws InterruptedException {
         if (serving.closing()) return;
         BrokerConfigs applied = host.config;
@@ -348,7 +349,7 @@ final class Lives {
         generation = next.config.generation();
         host.gauges.set("Host", "", "ConfigRefused", 0);
         host.lease.renew();
-        // Applies what Kafka applied while the old life ended, in place of what the old life did not take.
+        // Python gets what Kafka applied while the old life ended, in place of changes that the old life did not take.
         reconfigure(upgrades(host.config) ? next.config : host.config);
         serving.takeTurn();
     }
@@ -358,7 +359,7 @@ final class Lives {
         upgrade = null;
         if (!failed.isFor(host.config)) return;
         refused = failed.config.generation();
-        reconfigure(failed.config); // the rest of the change holds
+        reconfigure(failed.config); // the other changed properties take effect
         LOG.error("The new Python host is refused and the old one stays, until {} is changed again: {}", GENERATION, why);
     }
 

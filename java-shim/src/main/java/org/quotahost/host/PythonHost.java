@@ -22,9 +22,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The running Python host, one for all callbacks of this JVM: what Kafka asks and reports, and its end within 4 s. A combined
- * node has two callbacks (broker and controller): the first one acquires a new host, and the last one to release it closes it.
- * Java never calls Python: Python calls Java for work, and for all else (Calls).
+ * The running Python host, one for all callbacks of this JVM. It takes Kafka's questions and reports, and ends within 4 s. A
+ * combined node has two callbacks (broker and controller): the first one acquires a new host, and the last one to release it
+ * closes it. Java never calls Python: Python calls Java for work, and for all else (Calls).
  */
 public final class PythonHost {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
@@ -92,7 +92,7 @@ public final class PythonHost {
         host.close();
     }
 
-    /** Returns the properties whose changes Kafka must check, and keystores for plugins' logins; empty until the host is ready. */
+    /** Returns the reconfigurable properties, and the keystores with which plugins log in; empty until the host is ready. */
     public Set<String> reconfigurable() {
         return reconfigurable;
     }

@@ -139,7 +139,7 @@ public final class Inbox {
         eventArrived();
     }
 
-    /** Posts another event: "validate", "question", "closing", or "reconfigure", which replaces an older "reconfigure". */
+    /** Posts an event of another kind: "validate", "question", "closing", or "reconfigure", which replaces an older "reconfigure". */
     public synchronized void postEvent(String kind, List<?> fields) {
         Batch.Event event = new Batch.Event(kind, fields); // first: if the heap is full, the older one stays
         events.removeIf(older -> kind.equals("reconfigure") && older.kind().equals(kind));
@@ -178,7 +178,7 @@ public final class Inbox {
         }
     }
 
-    /** Posts again all that a host keeps in memory, since the Python host that starts now does not know it. */
+    /** Posts again all facts that a host keeps in memory, since the Python host that starts now does not know them. */
     public synchronized void replay() {
         news.addAll(facts.keySet());
         eventArrived();

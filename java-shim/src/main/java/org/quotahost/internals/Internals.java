@@ -80,7 +80,7 @@ public final class Internals {
 
     /**
      * Tries all internals and logs missing ones, once in this JVM; every class that Kafka loads calls this first. Throws
-     * ConfigException if Kafka demands a method that the class does not have: it would fail on a request thread.
+     * ConfigException if Kafka demands a method that the class does not have: a call would fail on a request thread.
      */
     public static synchronized void start(Class<?> ours) {
         List<String> unserved = unserved(ours);
@@ -96,14 +96,14 @@ public final class Internals {
         ALL.forEach(each -> each.tryOnce(without));
     }
 
-    /** Logs the internals that were found missing since the last call. It is called often. */
+    /** Logs the internals that were found missing since the last call; called often. */
     public static void log() {
         ALL.stream().map(Internal::news).filter(Objects::nonNull).forEach(LOG::warn);
     }
 
     /**
      * Prints what a broker would report at its start about the Kafka on the class path: lines of {@code weak} or {@code wrong},
-     * a tab, and a sentence, and then {@code end}. If there is no Kafka, it ends with an exception.
+     * a tab, and a sentence, and then {@code end}. If there is no Kafka, an exception ends the program.
      */
     public static void main(String[] args) throws ClassNotFoundException {
         Class.forName(OURS.get(0), false, Internals.class.getClassLoader());

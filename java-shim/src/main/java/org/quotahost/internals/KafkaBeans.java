@@ -214,7 +214,7 @@ public final class KafkaBeans {
         return sizes;
     }
 
-    /** Returns now, idle ns of request handlers, the number of queued requests, and idle ns of network threads by listener. */
+    /** Returns [now, idle ns of request handlers, number of queued requests, idle ns of network threads by listener]. */
     public static Object[] load(long now) {
         if (Internals.LOAD.isTakenAway()) return new Object[] {now, -1, -1, Map.of()};
         // The pool of the broker's own request handlers (KIP-1207); before Kafka 4.2 all pools of the JVM.

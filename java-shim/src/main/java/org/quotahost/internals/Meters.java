@@ -17,7 +17,7 @@ import org.apache.kafka.server.metrics.KafkaYammerMetrics;
  * 50,000 clients, under a lock that each new sensor of Kafka's waits for. Yammer's registry has no lock, and contains only
  * Kafka's older metrics.
  *
- * @param registered all metrics of the registry, kept up to date by it
+ * @param registered a live view of all metrics in the registry
  */
 public record Meters(Map<MetricName, Metric> registered) {
     public static final String BYTES_IN = "BytesInPerSec";

@@ -14,7 +14,7 @@ import org.quotahost.util.Resources;
 public final class Interpreter {
     /** More than Java's default, since Python may recurse deeply in C (regular expressions, pydantic). */
     public static final long STACK_BYTES = 16L << 20;
-    /** Python's main thread is for this module the one that imports it first; libraries ask it before they handle a signal. */
+    /** The threading module takes the thread that imports it first for the main thread; libraries ask it before they take signals. */
     private static final String MAIN_THREAD = """
             try:
                 import threading
@@ -26,7 +26,7 @@ public final class Interpreter {
 
     private Interpreter() {}
 
-    /** Starts Python and JPype on the calling thread, unless they already run. Throws ConfigException if they cannot start. */
+    /** Starts Python and JPype, unless they already run. Throws ConfigException if they cannot start. */
     public static synchronized void start(PythonEnvironment environment) {
         if (!started) boot(environment);
         started = true;

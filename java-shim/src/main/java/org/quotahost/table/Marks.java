@@ -21,8 +21,8 @@ import org.quotahost.util.Names;
  *
  * <p>A mark belongs to a client, that is to a principal and client-id. It lives for LIFE_BEATS after the last such request, and
  * ends when its topic is no longer affected. The topic decides the client's group. If a client writes to topics of several
- * groups, the smallest factor holds: a topic of another group replaces the topic of a living mark only if its group's factor is
- * smaller. When a mark moves to another group, it ends for the tags of the first group.
+ * groups, the smallest factor holds: a topic of another group replaces the topic of a living mark only if the other group's
+ * factor is smaller. When a mark moves to another group, it ends for the tags of the first group.
  *
  * <p>A client-id is only a claim, so marks are bounded: a principal with MOST_CLIENT_IDS marked client-ids is marked as a
  * whole. Names that are too long to be kept (Names) share one mark.
@@ -56,8 +56,8 @@ final class Marks {
         }
 
         /**
-         * Renews the mark, and returns whether it moves to another group. Not each request writes, since a write takes the
-         * cache line away from the other request threads.
+         * Renews the mark, and returns whether it moves to another group. Only the first request of a beat writes, since a
+         * write takes the cache line away from the other request threads.
          */
         boolean renew(String asked, int beat, Affected affected) {
             boolean goesOver = false;

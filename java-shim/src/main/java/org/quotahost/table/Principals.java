@@ -13,8 +13,8 @@ import org.quotahost.fence.Exemptions;
 import org.quotahost.util.Names;
 
 /**
- * The principals and clients that the quota table knows. They find a client's tags for a request thread, decide which
- * client-ids need an answer of their own, and count the places that clients.max leaves.
+ * The principals and clients that the quota table knows. This class finds a client's tags for a request thread, decides which
+ * client-ids need an answer of their own, and counts the places that clients.max leaves.
  *
  * <p>A look-up begins with the principal, since a client-id is only a claim. A principal whose quota is the same for all
  * client-ids is known after its first request. Clients are kept by client-id only if their quota depends on it. This is the

@@ -272,8 +272,8 @@ public final class QuotaTable {
      * @param error the error with which a closed fence turns back requests to held topics, made beforehand
      * @param topics a topic may be in several groups; the group with the smallest factor counts
      * @param places for each topic the place of its replica on such a volume, or its budget, in words for an operator
-     * @param held the topics to which requests are turned back, in a set that names chosen to collide do not slow down (Set.of
-     *     would be slow)
+     * @param held the topics to which requests are turned back, in a set that stays fast if names were chosen to collide;
+     *     Set.of does not
      */
     public record SlowedTopics(String group, double factor, RuntimeException error, String[] topics, String[] places,
             Set<String> held) {
@@ -315,12 +315,12 @@ public final class QuotaTable {
         else if (entry != null) askAgain(entry, matches);
     }
 
-    /** Makes the host resolve again those for which a supplier failed. */
+    /** Makes the host resolve again the clients and principals for which a supplier failed. */
     public void askAgainTheFailed() {
         principals.forEach(entry -> askAgain(entry, holder -> holder.failed));
     }
 
-    /** Asks for the principal with a client-id of its own, since its answer may depend on any client-id. */
+    /** Asks for the principal separately, with its sample client-id, since its answer may depend on any of its client-ids. */
     private void askAgain(Entry entry, Predicate<TagHolder> matches) {
         boolean asked = entry.answer.alike() && matches.test(entry);
         if (asked) inbox.askAgain(new Batch.Lookup(entry.principal, entry.sample(), 0));
@@ -365,7 +365,7 @@ public final class QuotaTable {
 
     // ---- the watch -------------------------------------------------------------------------------------------
 
-    /** Moves the table's clock to so many ms after the start, and the limits with it. The watch calls it every BEAT_MS. */
+    /** Moves the table's clock to so many ms after the start, and the limits with it. The watch calls this every BEAT_MS. */
     public void beat(long ms) {
         synchronized (this) {
             int next = (int) (ms / BEAT_MS);

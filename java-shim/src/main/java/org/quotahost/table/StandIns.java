@@ -13,10 +13,10 @@ import java.util.ArrayDeque;
  * <p>If a client was there before the factor fell, its stand-in is its usage at that time, also if the fall was a PAUSE that
  * the fence holds, or if the client begins to write to affected topics later. A client that comes later is measured when it has
  * filled Kafka's windows, unless its limit holds it back: then nobody knows what it would use. Until then, and while it uses
- * less than the floor, the newcomers' rate is used. Kafka asks no limit for a request that the fence turns back, so a client
+ * less than the floor, the newcomers' rate is used. Kafka asks for no tags for a request that the fence turns back, so a client
  * that comes in a PAUSE begins after the PAUSE. The stand-in is dropped when the limits of its scope are back where they were,
  * even if other limits are low. Until then Kafka's windows contain what was sent with lower limits, and if the factor falls
- * again, limits follow immediately.
+ * again, limits follow at once.
  */
 final class StandIns {
     /** The types whose rates are bytes/s. */

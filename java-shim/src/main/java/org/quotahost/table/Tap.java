@@ -10,8 +10,8 @@ import java.util.ArrayDeque;
  * that both give the same values to the bit, so the operations must have the same order in both.
  *
  * <p>A step down never mutes a client for longer than max.mute. Kafka's throttle time is (rate - bound) / bound x window. A
- * client at its bound q, measured over a window of W seconds, is muted for at most D seconds if the bound goes no lower than q
- * x W / (W + D). W seconds later its window contains nothing from before the step.
+ * client at its bound q, measured over a window of W seconds, is muted for at most D seconds if the bound goes no lower
+ * than q x W / (W + D). W seconds later its window contains nothing from before the step.
  */
 final class Tap {
     private static final double NEGLIGIBLE = 1e-5, STEP = 0.02;

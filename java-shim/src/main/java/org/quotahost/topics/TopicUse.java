@@ -72,10 +72,10 @@ final class TopicUse {
     /**
      * The current one-minute rate of one of Kafka's meters, from the meter's count.
      *
-     * <p>Yammer's Meter (metrics-core 2.2.0) counts for t = 5 s and only then updates its rate: {@code rate += (1 - exp(-t / 60
-     * s)) x (count / t - rate)}; at its first tick {@code rate = count / t}. A reader who waits for the tick sees a burst only
-     * after the burst. So this class computes the same at each reading, with t since the last reading. At the meter's ticks the
-     * two rates differ by at most 1 - exp(-5 / 60), a twelfth, of what came in the last 5 s.
+     * <p>Yammer's Meter (metrics-core 2.2.0) counts for t = 5 s and only then updates its rate:
+     * {@code rate += (1 - exp(-t / 60 s)) x (count / t - rate)}; at its first tick {@code rate = count / t}. A reader who waits for
+     * the tick sees a burst only after the burst. So this class computes the same at each reading, with t since the last reading.
+     * At the meter's ticks the two rates differ by at most 1 - exp(-5 / 60), a twelfth, of what came in the last 5 s.
      */
     static final class OneMinuteRate {
         private static final double TICK_SECONDS = 5;

@@ -10,7 +10,7 @@ import java.nio.charset.StandardCharsets;
  */
 public final class Names {
     public static final int LONGEST_CLIENT_ID = 256, LONGEST_PRINCIPAL = 1_024;
-    /** The one name for all client-ids of a principal that are too long to keep. A client with this very name is the same client. */
+    /** The one name for all client-ids of a principal that are not kept. A client with this very name is the same client. */
     public static final String LONG = "<long>";
 
     private Names() {}
