@@ -26,7 +26,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The quota callback that Kafka loads by client.quota.callback.class. It answers Kafka from the quota table, and refuses the
+ * The quota callback that Kafka loads by client.quota.callback.class: it answers Kafka from the quota table, and refuses the
  * broker's start with the reason that loop.py, PythonEnvironment or Internals gives.
  *
  * <p>The quota table posts the clients that it does not know to the inbox. Kafka's events (client quotas, cluster, new

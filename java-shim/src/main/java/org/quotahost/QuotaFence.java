@@ -39,7 +39,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The authorizer that Kafka loads by authorizer.class.name. It asks the inner authorizer (fence.authorizer), then the fence,
+ * The authorizer that Kafka loads by authorizer.class.name: it asks the inner authorizer (fence.authorizer), then the fence,
  * and throws the fence's error if the fence turns the request back.
  *
  * <p>While the state is PAUSE, the fence turns back the produce requests of all clients except the exempt ones, before anything

@@ -8,7 +8,7 @@ import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.Names;
 
 /**
- * The clients and topics that the fence never holds up. Exempt clients have no quota and pass the fence, super users only pass
+ * The clients and topics that the fence never holds up: exempt clients have no quota and pass the fence, super users only pass
  * the fence, and anybody may write to a spared topic. The fence and the quota table read them on request threads, without a
  * lock; the host sets them (exemptions.py).
  *

@@ -22,7 +22,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The fence, which decides on request threads which requests this node turns back. A broker turns back produce requests, a
+ * The fence, which decides on request threads which requests this node turns back: a broker turns back produce requests, a
  * controller in a PAUSE the creation of topics and partitions; exempt clients and super users pass (Exemptions). The closed
  * fence answers NOT_ENOUGH_REPLICAS; TopicQuotas has its own topics and error. All state is static, since Kafka makes the
  * authorizer (QuotaFence), which calls the fence for each request, apart from the quota callback in the same JVM.

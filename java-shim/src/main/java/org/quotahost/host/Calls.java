@@ -27,7 +27,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The calls that Python may make during one of its lives. A Python with another protocol version is refused at its first call.
+ * The calls that Python may make during one of its lives; a Python with another protocol version is refused at its first call.
  * Python declares the calls and their effects (quotahost.broker.host.protocol); the jar has the declaration as a resource.
  *
  * <p>A call is a list of its name and its arguments (Wire). Its answer is a list of a problem (or null) and a value (Json). No

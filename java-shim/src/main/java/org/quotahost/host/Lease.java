@@ -6,7 +6,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The lease by which the host's factor is in force. Python renews the lease whenever it asks for work. If it is not renewed for
+ * The lease by which the host's factor is in force: Python renews the lease whenever it asks for work. If it is not renewed for
  * validity, because a plugin hangs, fallback.action is in force until the next renewal. The lease uses the monotonic clock.
  */
 final class Lease {

@@ -20,7 +20,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The host thread, which runs one life of Python after another. It pauses between short lives, kills a silent child, lets a new
+ * The host thread, which runs one life of Python after another: it pauses between short lives, kills a silent child, lets a new
  * python.generation take over, and keeps the old one if the new one fails.
  *
  * <p>The broker's start waits for the first life. When a life ends, the next one begins after a pause, which grows with each

@@ -22,7 +22,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The running Python host, one for all callbacks of this JVM. It takes Kafka's questions and reports, and ends within 4 s. A
+ * The running Python host, one for all callbacks of this JVM: it takes Kafka's questions and reports, and ends within 4 s. A
  * combined node has two callbacks (broker and controller): the first one acquires a new host, and the last one to release it
  * closes it. Java never calls Python: Python calls Java for work, and for all else (Calls).
  */

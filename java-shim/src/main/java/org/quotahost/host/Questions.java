@@ -21,7 +21,7 @@ import org.quotahost.util.Json;
 import org.quotahost.util.Resources;
 
 /**
- * The questions about this broker, and their answers. Java answers from the table and the gauges, also while Python hangs.
+ * The questions about this broker, and their answers: Java answers from the table and the gauges, also while Python hangs.
  * Python answers all else, such as whether new properties are valid.
  *
  * <p>Operators (AdminSocket) and Python ask for {@code state}, {@code client USER CLIENT-ID}, {@code uses MOST},

@@ -26,8 +26,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * All that quotahost uses of Kafka, JPype and the log without a public API, tried at the start. If something is missing, the
- * broker starts, with one WARN and a gauge. But if Kafka demands a method that quotahost does not have, the start is refused.
+ * All that quotahost uses of Kafka, JPype and the log without a public API, tried at the start: if something is missing, the
+ * broker starts, with one WARN and a gauge; but if Kafka demands a method that quotahost does not have, the start is refused.
  * {@code quotahost doctor} runs main() beforehand.
  *
  * <p>An operator may switch off single internals with the JVM option {@code -Dquotahost.internals.without=NAME,NAME}, to find

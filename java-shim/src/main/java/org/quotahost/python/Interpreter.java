@@ -8,7 +8,7 @@ import org.quotahost.util.Json;
 import org.quotahost.util.Resources;
 
 /**
- * The one Python interpreter of this JVM. It starts on a thread of its own, so that no plugin can handle signals, and stays
+ * The one Python interpreter of this JVM: it starts on a thread of its own, so that no plugin can handle signals, and stays
  * until the process ends, since an interpreter in which JPype runs cannot be started again; attach.c has its native methods.
  */
 public final class Interpreter {

@@ -15,7 +15,7 @@ import org.quotahost.table.Rule.TypeRule;
 import org.quotahost.table.Tap.Windows;
 
 /**
- * The factor in force: the host's or the fallback's, also by quota type, with shadow and floors. It decides whether the fence
+ * The factor in force: the host's or the fallback's, also by quota type, with shadow and floors; it decides whether the fence
  * turns requests back in place of lower limits, and when Kafka rereads limits. Without a fence, a factor for topics is for all.
  *
  * <p>At each beat, and after each change of a setting, a Tap moves the limits on, and a new Rule comes into force. If it makes

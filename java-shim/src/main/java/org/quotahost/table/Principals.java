@@ -13,7 +13,7 @@ import org.quotahost.fence.Exemptions;
 import org.quotahost.util.Names;
 
 /**
- * The principals and clients that the quota table knows. This class finds a client's tags for a request thread, decides which
+ * The principals and clients that the quota table knows: this class finds a client's tags for a request thread, decides which
  * client-ids need an answer of their own, and counts the places that clients.max leaves.
  *
  * <p>A look-up begins with the principal, since a client-id is only a claim. A principal whose quota is the same for all

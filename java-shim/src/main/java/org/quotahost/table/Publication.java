@@ -8,7 +8,7 @@ import org.quotahost.table.Principals.Entry;
 import org.quotahost.table.Principals.TagHolder;
 
 /**
- * One publication of the host's answers into the table, under the table's lock. It stores what an answer says of all client-ids
+ * One publication of the host's answers into the table, under the table's lock: it stores what an answer says of all client-ids
  * of a principal with the principal, chooses what unknown client-ids share, and stores nothing for clients without a place.
  */
 final class Publication {

@@ -28,7 +28,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The quota table: the host's answers, which request threads only read. It also forgets silent clients, and makes Kafka ask for
+ * The quota table: the host's answers, which request threads only read; it also forgets silent clients, and makes Kafka ask for
  * limits.
  *
  * <pre>

@@ -6,7 +6,7 @@ import org.quotahost.internals.KafkaBeans;
 import org.quotahost.table.QuotaTable.SlowedTopics;
 
 /**
- * The clients that share one pair of tags, and so one sensor of Kafka's and one limit for each quota type. While a factor is
+ * The clients that share one pair of tags, and so one sensor of Kafka's and one limit for each quota type; while a factor is
  * only for clients that write to affected topics, the marked clients of a scope have slowed tags.
  *
  * <p>Base rates are written under the table's lock, stand-ins only by the watch. After such a change the rule is replaced,

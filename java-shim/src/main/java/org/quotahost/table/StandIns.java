@@ -7,7 +7,7 @@ import static org.quotahost.table.QuotaTable.BEATS_PER_SECOND;
 import java.util.ArrayDeque;
 
 /**
- * The stand-ins: the measured usage of clients without a quota, which a factor multiplies in place of a quota. The watch
+ * The stand-ins: the measured usage of clients without a quota, which a factor multiplies in place of a quota; the watch
  * measures them; until then the newcomers' rate is used.
  *
  * <p>If a client was there before the factor fell, its stand-in is its usage at that time, also if the fall was a PAUSE that

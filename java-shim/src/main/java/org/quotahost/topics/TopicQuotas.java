@@ -22,7 +22,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Quotas of topics ("Broker side quota (V1)"). While this broker takes in more than is expected, the fence turns back produce
+ * Quotas of topics ("Broker side quota (V1)"): while this broker takes in more than is expected, the fence turns back produce
  * requests to topics over their thresholds (their own or an equal share) with topics.reject.error; some only in shadow.
  *
  * <p>A ClientQuotaCallback does not see topics. So one thread reads Kafka's meters and hands the topics to the fence (turn),

@@ -7,7 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Properties;
 import org.apache.kafka.common.config.ConfigException;
 
-/** Files in jars, beside a class or by their whole path. ConfigException if a file is missing or cannot be read. */
+/** Files in jars, beside a class or by their whole path; ConfigException if a file is missing or cannot be read. */
 public final class Resources {
     private Resources() {}
 

@@ -8,7 +8,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One daemon thread that runs the periodic work which must continue while Python hangs. Each turn is guarded: if it throws
+ * One daemon thread that runs the periodic work which must continue while Python hangs, each turn guarded: if a turn throws
  * anything, errors too, the failure is counted, logged at most once a minute, and all turns run again. Work that may take long
  * (Kafka's meters of thousands of topics) has a schedule of its own, so that it never delays the check of the lease.
  *
