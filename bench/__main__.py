@@ -35,10 +35,10 @@ _BY_NAME_ONLY: Final = "soak"  # it takes an hour
 
 
 def main() -> int:
-    """Runs all benches but the soak, or those that the command line names; returns 1 if one of them failed."""
+    """Runs all benches except the soak, or those that the command line names; returns 1 if one of them failed."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     usual = [name for name in RUNS if name != _BY_NAME_ONLY]
-    # argparse checks the empty list, too, when none is named.
+    # If none is named, argparse checks the empty list, too.
     parser.add_argument("which", nargs="*", choices=[*RUNS, []])
     parser.add_argument("--pairs", type=int, default=3, help="number of pairs of the benches broker and child")
     parser.add_argument("--clients", type=int, default=1_000_000, help="number of clients of the bench flood")
@@ -50,7 +50,7 @@ def main() -> int:
         print(f"\n## {name}\n", flush=True)
         try:
             print(f"{RUNS[name](args)}\n\n{machine_line()}", flush=True)
-        except Exception:  # the others have figures all the same
+        except Exception:  # the other benches still have figures
             traceback.print_exc()
             failed = True
     return int(failed)

@@ -1,9 +1,9 @@
 """Compares one broker with another under the same load: start, memory, produce throughput.
 
-``pairs`` compares a broker with the callback and one without it; ``child`` Python in the broker's own process and in a
-child, which also idles and is killed under load. Runs alternate in their order, so that a machine that slows down in
-the meantime disturbs neither. For the throughput both brokers run at once, and one producer goes from one to the other
-every few seconds. ``flood`` watches the memory while ever new clients come to a broker with a small table.
+``pairs`` compares a broker with the callback and one without it. ``child`` compares Python in the broker's own process
+and in a child, which also idles and is killed under load. The order of the runs alternates, so that a slower machine
+affects both alike. For the throughput both brokers run together, and one producer changes from one to the other every
+few seconds. ``flood`` watches the memory while new clients come all the time to a broker with a small table.
 """
 
 import os
@@ -36,7 +36,7 @@ Figures = Iterator[tuple[str, float]]
 
 
 def pairs(count: int) -> str:
-    """Medians over so many pairs of a broker with the callback and one without."""
+    """Returns the medians over so many pairs of a broker with the callback and one without."""
     runs = _alternate(("broker", STOCK), count, lambda form: _measure(form, static__scope="client"))
     differences = {
         name: statistics.median(a - b for a, b in zip(by_form["broker"], by_form[STOCK], strict=True))
@@ -48,7 +48,7 @@ def pairs(count: int) -> str:
 
 
 def child(count: int) -> str:
-    """Medians over so many pairs of Python in the broker's process and in a child."""
+    """Returns the medians over so many pairs of Python in the broker's process and in a child."""
 
     def measure(form: str) -> Figures:
         yield from jvm.newclients(f"python.process={form}").items()
@@ -65,7 +65,7 @@ def child(count: int) -> str:
 
 
 def flood(count: int) -> str:
-    """The resident memory in MB after each tenth of so many new clients."""
+    """Returns the resident memory in MB after each tenth of so many new clients."""
     rows = []
     with _node("broker", clients__max="10000", static__produce="1M", static__scope="client") as node:
         for tenth in range(1, 11):
@@ -77,7 +77,7 @@ def flood(count: int) -> str:
 def _alternate(
     forms: tuple[str, str], count: int, measure: Callable[[str], Figures]
 ) -> dict[str, dict[str, list[float]]]:
-    """The values of each figure by form, of so many runs of each."""
+    """Returns the values of each figure by form, from so many runs of each form."""
     runs: dict[str, dict[str, list[float]]] = {}
     for number in range(count):
         for form in forms if number % 2 else reversed(forms):
@@ -88,7 +88,7 @@ def _alternate(
 
 @contextmanager
 def _node(form: str, **settings: str) -> Iterator[KafkaNode]:
-    """A running broker in one of the forms; settings of quotahost, with two underscores for a dot."""
+    """Runs a broker in one of the forms; in settings of quotahost two underscores stand for a dot."""
     given = {name.replace("__", "."): value for name, value in settings.items()}
     properties = {} if form == STOCK else plugin_properties(given | {"python.process": form})
     with (
@@ -99,7 +99,7 @@ def _node(form: str, **settings: str) -> Iterator[KafkaNode]:
 
 
 def _measure(form: str, **settings: str) -> Figures:
-    """Each figure of one broker as it is known."""
+    """Returns the known figures of one broker."""
     began = time.monotonic()
     with _node(form, **settings) as node:
         yield "broker start, s", time.monotonic() - began
@@ -123,7 +123,7 @@ def _measure(form: str, **settings: str) -> Figures:
 
 
 def _throughput(forms: tuple[str, str]) -> float:
-    """What a producer gets from a broker of the first form, as a share of what it gets from one of the second."""
+    """Returns a producer's throughput on a broker of the first form, as a share of that on one of the second form."""
     rates: dict[str, list[float]] = {form: [] for form in forms}
     settings = {"static__scope": "client", "static__produce": "1G"}
     with ExitStack() as brokers:
@@ -141,6 +141,6 @@ def _throughput(forms: tuple[str, str]) -> float:
 
 
 def _rss(pid: int) -> float:
-    """Resident MB."""
+    """Returns the resident memory in MB."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6

@@ -1,9 +1,9 @@
-"""Benches of Java programs that need no broker: they run in a JVM of their own, on the jar and Kafka's classes.
+"""Benches of Java programs that need no broker: they run in a JVM of their own, with the jar and Kafka's classes.
 
 ``callback`` and ``affected`` are JMH benchmarks of the calls that Kafka makes on each request, beside Strimzi's plugin
 and Kafka's own callback. ``newclients`` measures how soon new clients have their own quota, and ``sweep`` how long
-requests stall while a factor goes its whole way with many scopes.
-The programs are in ``java/``; this module compiles and runs them, and makes Markdown tables of what they print.
+requests stall while a factor goes from 1 to 0.1 and back with many scopes. This module compiles and runs the programs
+in ``java/``, and makes Markdown tables of their output.
 """
 
 import json
@@ -44,13 +44,13 @@ def class_path() -> str:
 
 
 def strimzi_jars() -> list[str]:
-    """The jars of Strimzi's plugin, and of its libraries those that a broker doesn't have."""
+    """Returns the jars of Strimzi's plugin, and those of its libraries that a broker does not have."""
     jars = sorted(maven_jar(STRIMZI_PLUGIN).glob("*.jar"))
     return [str(jar) for jar in jars if not jar.name.startswith(("kafka-clients", "slf4j", "log4j"))]
 
 
 def callback() -> str:
-    """The calls of a request by callback, with a ratio for each peer."""
+    """Returns the times of the calls of a request by callback, with a ratio for each peer."""
     rows = _jmh("CallbackBenchmark", "implementation")
     own = {call: ns for call, implementation, ns, _ in rows if implementation == "quotahost"}
     lines = [
@@ -61,14 +61,14 @@ def callback() -> str:
 
 
 def affected() -> str:
-    """What a factor for the writers of affected topics costs a request, by who the clients are."""
+    """Returns what a factor for writers to affected topics costs a request, by kind of client."""
     rows = _jmh("AffectedBenchmark", "clients")
     lines = [[call, clients, f"{ns:.1f}", f"{allocated:.1f}"] for call, clients, ns, allocated in rows]
     return table(["per request", "clients", "ns", "B"], lines)
 
 
 def _jmh(benchmark: str, parameter: str) -> list[tuple[str, str, float, float]]:
-    """Runs a benchmark class: the call, its parameter, and ns and allocated bytes of an operation."""
+    """Runs a benchmark class; returns the call, its parameter, and ns and allocated bytes of an operation."""
     result = BUILD / "bench/jmh.json"
     options = ["-prof", "gc", "-rf", "json", "-rff", str(result)]
     subprocess.run([program("java"), "-cp", class_path(), "org.openjdk.jmh.Main", benchmark, *options], check=True)
@@ -84,9 +84,9 @@ def _jmh(benchmark: str, parameter: str) -> list[tuple[str, str, float, float]]:
 
 
 def newclients(*properties: str) -> dict[str, float]:
-    """Milliseconds by name: the host's start, bursts of new clients, and percentiles of single new clients.
+    """Returns milliseconds by name: the host's start, bursts of new clients, and percentiles of single new clients.
 
-    ``properties`` are further ones, ``name=value``.
+    ``properties`` are further properties, ``name=value``.
     """
     settings = ["static.produce=1M", "clients.max=1000000", *properties]
     lines = _run("NewClients", sys.executable, str(NEW_CLIENTS), *settings)
@@ -95,12 +95,12 @@ def newclients(*properties: str) -> dict[str, float]:
 
 
 def newclients_table() -> str:
-    """Those figures."""
+    """Returns the figures of ``newclients`` as a table."""
     return table(["what", "ms"], [[name, f"{value:.2f}"] for name, value in newclients().items()])
 
 
 def sweep() -> str:
-    """The longest stall of a request, its 99.99th percentile and a walk's, for quotahost and for Kafka's own quotas."""
+    """Returns the longest stall of a request, the 99.99th percentile and a walk's time, for quotahost and for Kafka."""
     rows = []
     for name in ("quotahost", "kafka"):
         (line,) = _run("org.quotahost.FactorSweep", name, str(SCOPES), heap="4g")
@@ -111,6 +111,6 @@ def sweep() -> str:
 
 
 def _run(main: str, *arguments: str, heap: str = "1g") -> list[str]:
-    """The lines that a program prints."""
+    """Returns the lines that a program prints."""
     command = [program("java"), f"-Xmx{heap}", "-cp", class_path(), main, *arguments]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()

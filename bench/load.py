@@ -1,13 +1,13 @@
-"""Measures what the factor source ``load`` does for a small client on a broker that greedy ones keep busy.
+"""Measures what the factor source ``load`` does for a small client on a broker that greedy clients keep busy.
 
-1. The broker has one request handler, and a topic that it compresses anew, which takes that handler's time: some ms
-   for a batch of 200 kB that can't be compressed. So the handler is what is short, on any machine.
-2. Four greedy clients send as fast as the broker answers. Later a small one comes with a hundred records a second.
-3. A stock broker without quotas tells how much the greedy ones get: FULL is a quarter of that.
+1. The broker has one request handler, and a topic whose batches it compresses again, which takes that handler some ms
+   for a batch of 200 kB that cannot be compressed. So the handler is the bottleneck, on any machine.
+2. Four greedy clients send as fast as the broker answers. Later a small client sends a hundred records a second.
+3. A stock broker without quotas shows how much the greedy clients get: FULL is a quarter of that.
 4. The same load then meets static quotas for each client, as shares of FULL, and ``load`` with a quota above FULL.
 
-Batches differ in size. Clients with batches of one size fall into step with each other, and whether they then send at
-once or in turn decides over the small client's p99: under static quotas it would be luck.
+Batches differ in size. With equal sizes the clients fall into step, and chance decides whether they then send together
+or in turn, which determines the small client's p99 under static quotas.
 
 The best static quota is the one with the most bytes for its p99 (Kleinrock's power of a queue: throughput by delay).
 """
@@ -33,25 +33,25 @@ from harness.plugin import JAR, plugin_properties
 GREEDY: Final = 4
 CONNECTIONS: Final = 2  # of each greedy client, with one request at a time
 SIZES: Final = range(100_000, 300_001)  # bytes of a batch
-BATCHES: Final = 32  # that each connection has
+BATCHES: Final = 32  # batches of each connection
 COSTLY: Final = {"compression.type": "gzip", "compression.gzip.level": "9"}
-GRID: Final = (0.25, 0.5, 0.7, 0.85, 1.0)  # of FULL
-GENEROUS: Final = 2.0  # of FULL: the quota that `load` multiplies
+GRID: Final = (0.25, 0.5, 0.7, 0.85, 1.0)  # shares of FULL
+GENEROUS: Final = 2.0  # times FULL: the quota that `load` multiplies
 BUSY: Final = {"num.io.threads": "1", "quota.window.num": "2"}  # docs/quotas.md advises two windows for `load`
-WARM_UP: Final = 30.0  # seconds; by ADR 0029 the factor settles in 5 to 32 s
+WARM_UP: Final = 30.0  # seconds; ADR 0029: the factor settles in 5 to 32 s
 WATCHED: Final = 20.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one run gave: bytes/s of the greedy clients together, and the small client's p99 in ms."""
+    """The results of one run: bytes/s of the greedy clients together, and the small client's p99 in ms."""
 
     rate: float
     p99: float
 
 
 class Greedy(Load):
-    """One connection that sends one batch upon the other; a broker that throttles it mutes it."""
+    """One connection that sends one batch after the other; a broker that throttles it mutes it."""
 
     def __init__(self, node: KafkaNode, client_id: str, seed: int) -> None:
         super().__init__("t")
@@ -70,7 +70,7 @@ class Greedy(Load):
 
 @contextmanager
 def running(quota: float | None, load: int) -> Iterator[KafkaNode]:
-    """A broker whose clients have this quota: Kafka's own, or quotahost's with a target of ``load`` percent idle."""
+    """Runs a broker whose clients have this quota: Kafka's own, or quotahost's with a target of ``load`` % idle."""
     settings = {"static.produce": f"{quota or 0:.0f}", "static.scope": "client"}
     settings |= {"factor.source": "load", "plugin.load.handlers-idle": str(load)}
     properties = plugin_properties(settings) if load else {}
@@ -85,7 +85,7 @@ def running(quota: float | None, load: int) -> Iterator[KafkaNode]:
 
 
 def measure(quota: float | None, load: int = 0) -> Figures:
-    """One run with all clients."""
+    """Measures one run with all clients."""
     names = [f"greedy-{number}" for number in range(GREEDY)] * CONNECTIONS
     with running(quota, load) as node, ExitStack() as clients:
         greedy = [clients.enter_context(Greedy(node, name, seed)) for seed, name in enumerate(names)]
@@ -96,7 +96,7 @@ def measure(quota: float | None, load: int = 0) -> Figures:
 
 
 def main() -> str:
-    """The figures as Markdown."""
+    """Returns the figures as Markdown."""
     stock = measure(None)
     full = stock.rate / GREEDY
     static = {f"a static quota of {share:g} FULL": measure(share * full) for share in GRID}

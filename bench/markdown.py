@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table with these column heads and rows."""
+    """Returns a Markdown table with these column heads and rows."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def machine_line() -> str:
-    """The load average, the cores and the place of the files: a busy machine explains slow figures."""
+    """Returns load average, cores and the place of the files, since a busy machine explains slow figures."""
     load = os.getloadavg()[0]
     return f"Load average {load:.1f} at the end, {os.cpu_count()} cores, files on {tempfile.gettempdir()}."

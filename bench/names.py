@@ -1,4 +1,4 @@
-"""Measures what a client gains and costs that claims another client-id with each request, beside a stock broker.
+"""Measures what a client gains and costs by claiming a new client-id with each request, beside a stock broker.
 
 Both brokers have the same rates: the stock one by Kafka's own client quotas, the other by ``static.produce``. Rotating
 clients are ANONYMOUS on one connection; the other client, whose delays are measured meanwhile, is a user of its own.
@@ -26,19 +26,19 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import JAR, plugin_properties
 from harness.system.background import Background
 
-RATE: Final = 1_000_000  # bytes/s, of the first figure
-HIGH: Final = 10_000_000_000  # bytes/s, of the others: nothing is throttled, and all is measured
+RATE: Final = 1_000_000  # bytes/s, for the first figure
+HIGH: Final = 10_000_000_000  # bytes/s, for the others: nothing is throttled, and everything is measured
 SECONDS: Final = 30.0
 NAMES: Final = 100_000
-LONG_NAMES: Final = 5_000  # of 32,000 characters; 20,000 end a stock broker of 2 GB
+LONG_NAMES: Final = 5_000  # names of 32,000 characters; 20,000 names end a stock broker of 2 GB
 HEAP: Final = "2g"
-PATIENCE: Final = 120.0  # seconds in which a broker should have served all names of a kind
+PATIENCE: Final = 120.0  # seconds within which a broker should serve all names of a kind
 USERS: Final = {"alice": "secret"}
 
 
 @contextmanager
 def running(quotahost: bool, rate: int, scope: str) -> Iterator[KafkaNode]:
-    """A broker whose users, or clients, may produce so much, with a topic."""
+    """Runs a broker with a topic, whose users or clients may produce at this rate."""
     settings = {"supplier": "static", "static.produce": str(rate), "static.scope": scope}
     properties = plugin_properties(settings) if quotahost else {}
     with (
@@ -53,7 +53,7 @@ def running(quotahost: bool, rate: int, scope: str) -> Iterator[KafkaNode]:
 
 
 def bytes_got(quotahost: bool, scope: str) -> float:
-    """The bytes that one connection gets in SECONDS with a fresh client-id for each request."""
+    """Returns the bytes that one connection gets in SECONDS with a new client-id for each request."""
     batch = record_batch(100_000)
     with running(quotahost, RATE, scope) as broker, RawClient(broker, "first") as client:
         client.produce("t", batch)
@@ -70,14 +70,14 @@ def bytes_got(quotahost: bool, scope: str) -> float:
 
 
 def live_heap(broker: KafkaNode) -> float:
-    """MB that are reachable in the broker's heap, after a full collection."""
+    """Returns the MB that are reachable in the broker's heap after a full collection."""
     command = [program("jcmd"), str(broker.pid), "GC.class_histogram"]
     total = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.splitlines()[-1]
     return int(total.split()[2]) / 1e6
 
 
 def in_time(names: Iterator[str]) -> Iterator[str]:
-    """The names; raises TimeoutError if they are not taken within PATIENCE."""
+    """Yields the names; raises TimeoutError if they are not taken within PATIENCE."""
     end = time.monotonic() + PATIENCE
     for name in names:
         if time.monotonic() > end:
@@ -87,14 +87,14 @@ def in_time(names: Iterator[str]) -> Iterator[str]:
 
 KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
     f"{NAMES:,} of 20 characters": lambda: (f"rotating-{number:011}" for number in range(NAMES)),
-    # Of 34 characters, which all have one hash in Java.
+    # Names of 34 characters with the same hash in Java.
     f"{NAMES:,} of one hash": lambda: itertools.islice(map("".join, itertools.product(("Aa", "BB"), repeat=17)), NAMES),
     f"{LONG_NAMES:,} of 32,000 characters": lambda: (f"{number:032000}" for number in range(LONG_NAMES)),
 }
 
 
 class OtherClient(Background):
-    """A client of its own user, which writes a hundred small records a second and notes how long each takes."""
+    """A client with its own user, which writes a hundred small records a second and notes the delay of each."""
 
     def __init__(self, broker: KafkaNode) -> None:
         super().__init__()
@@ -112,16 +112,16 @@ class OtherClient(Background):
         self.delays.append(time.perf_counter() - began)
 
     def p99(self) -> float:
-        """Ends the client; milliseconds."""
+        """Ends the client, and returns the p99 in milliseconds."""
         self.stop()
         self._producer.flush(10)
         return 1e3 * statistics.quantiles(self.delays, n=100)[98]
 
 
 def cost(quotahost: bool, scope: str, names: Callable[[], Iterator[str]]) -> tuple[float, float, float]:
-    """The live heap in MB before these names and after them, and another client's p99 in ms meanwhile.
+    """Returns the live heap in MB before and after these names, and another client's p99 in ms meanwhile.
 
-    NaN for what can't be had any more: a heap that is full of names answers nobody.
+    A value is NaN if it can't be measured: a broker whose heap is full of names does not answer.
     """
     body = produce_body("t", record_batch(10))
     before = after = p99 = math.nan
@@ -138,7 +138,7 @@ def cost(quotahost: bool, scope: str, names: Callable[[], Iterator[str]]) -> tup
 
 
 def main(scope: str) -> str:
-    """The figures as Markdown."""
+    """Returns the figures as Markdown."""
     got, stock = bytes_got(True, scope), bytes_got(False, scope)
     rows = [[f"bytes in {SECONDS:g} s, MB", f"{got / 1e6:.1f}", f"{stock / 1e6:.1f}", f"{got / stock:.2f}"]]
     for kind, names in KINDS.items():

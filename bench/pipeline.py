@@ -32,10 +32,10 @@ CLUSTERS: Final = "__quotahost_cluster_volumes"
 BACKLOG: Final = 1_000_000  # snapshots
 BROKERS: Final = 10_000
 ROUNDS: Final = 5
-SETTLED_BATCHES: Final = 4  # batches to wait for after a backlog
-VOLUMES: Final = 2  # of each broker
+SETTLED_BATCHES: Final = 4  # batches for which to wait after a backlog
+VOLUMES: Final = 2  # volumes of each broker
 SAMPLES: Final = 100  # latencies
-WARM_UP: Final = 100  # latencies that are measured before and thrown away, because a JVM compiles for minutes
+WARM_UP: Final = 100  # latencies that are measured first and dropped, because a JVM compiles for minutes
 HISTORY: Final = 8  # snapshots of each broker before the measurement
 IDLE: Final = 30.0  # seconds
 SETTLED: Final = 60.0  # seconds after which an idle driver is measured again
@@ -44,7 +44,7 @@ TOPICS: Final = frozenset(f"team-{n % 7}.orders-of-region-{n:04}" for n in range
 
 
 def main() -> str:
-    """The figures of backlog, latency and idle CPU, as Markdown."""
+    """Returns the figures of backlog, latency and idle CPU, as Markdown."""
     with tempfile.TemporaryDirectory(prefix="quotahost-bench-") as folder:
         with KafkaNode(Path(folder) / "backlog") as node:
             parts = [backlog(Path(folder), node)]
@@ -60,9 +60,9 @@ def main() -> str:
 
 
 def snapshot(broker: int, at: datetime, used: int = 0, full: int = 0) -> bytes:
-    """The snapshot of a broker that has two volumes of 1 TB, with limits.
+    """Returns the snapshot of a broker that has two volumes of 1 TB, with limits.
 
-    The first ``full`` brokers have one above its soft limit, with a replica of each of TOPICS topics on it.
+    The first ``full`` brokers have a volume above its soft limit, with a replica of each of TOPICS topics on it.
     """
     name = str(broker)
     soft, hard = Limit(LimitType.MIN_FREE_PERCENTAGE, 20), Limit(LimitType.MIN_FREE_PERCENTAGE, 5)
@@ -73,7 +73,7 @@ def snapshot(broker: int, at: datetime, used: int = 0, full: int = 0) -> bytes:
 
 
 def fill(bootstrap: str, brokers: int, each: int, full: int = 0) -> None:
-    """Publishes ``each`` snapshots of so many brokers, a second apart; the last one is of now."""
+    """Publishes ``each`` snapshots of so many brokers, a second apart; the last one has the current time."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "queue.buffering.max.messages": 2_000_000})
     begin = datetime.now(UTC) - timedelta(seconds=each)
     for second in range(each):
@@ -90,13 +90,13 @@ class Driver(PipelineProcess):
     """The pipeline with its metrics endpoint, and its CPU time."""
 
     def __init__(self, folder: Path, node: KafkaNode, **options: object) -> None:
-        # As if mirrored from another cluster: of its own only registered brokers would count, and there is one.
+        # As if mirrored from another cluster: the own cluster's snapshots count only for the one registered broker.
         options = {"validity": "1h", "metrics_port": free_port(), "snapshots_topic": f"{SNAPSHOTS}=bench", **options}
         super().__init__(folder, node.bootstrap, **options)
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """Suspends the driver's processes for the time of the block."""
+        """Suspends the driver's processes during the block."""
         group = os.getpgid(self.pid)
         os.killpg(group, signal.SIGSTOP)
         try:
@@ -105,14 +105,14 @@ class Driver(PipelineProcess):
             os.killpg(group, signal.SIGCONT)
 
     def cpu(self) -> float:
-        """CPU seconds of the driver, Python's and Java's, so far."""
+        """Returns the CPU seconds of the driver so far, Python's and Java's."""
         return sum(map(cpu_seconds, [self.pid, *children(self.pid)]))
 
 
 def backlog(folder: Path, node: KafkaNode) -> str:
-    """Snapshots a second that a driver reads from a full topic: just after its start, and as it warms up.
+    """Returns the snapshots/s that a driver reads from a full topic: right after its start, and as it warms up.
 
-    The driver is suspended while the next snapshots are written, so its JVM keeps what it has compiled by then.
+    The driver is suspended while the next snapshots are written, so its JVM keeps its compiled code.
     """
     create_topic(node, SNAPSHOTS)
     fill(node.bootstrap, BROKERS, BACKLOG // BROKERS)
@@ -130,7 +130,7 @@ def backlog(folder: Path, node: KafkaNode) -> str:
 
 
 def _settle(driver: Driver) -> None:
-    """Waits for some batches, so that the other queries have begun and the work of every batch was done a few times."""
+    """Waits for some batches, so that the other queries have begun and the driver has done all its work a few times."""
     batches = driver.metric("batches_total", query="volumes")
     eventually(lambda: driver.metric("batches_total", query="volumes") >= batches + SETTLED_BATCHES, poll=0.2)
 
@@ -142,7 +142,7 @@ def _time_backlog(driver: Driver, until: int) -> str:
 
 
 def latency(folder: Path, node: KafkaNode, known: int, full: int = 0) -> list[str]:
-    """A row: seconds from a snapshot's time until a reader has a record that includes it."""
+    """Returns a row: seconds from a snapshot's time until a reader has a record that includes the snapshot."""
     create_topic(node, SNAPSHOTS)
     fill(node.bootstrap, known, HISTORY, full)
     with Driver(folder / f"pipeline-{known}-{full}", node) as driver:
@@ -159,7 +159,7 @@ def _latencies(node: KafkaNode, known: int, full: int) -> Iterator[float]:
     consumer.assign([TopicPartition(CLUSTERS, 0, OFFSET_END)])
     consumer.poll(2)
     for number in range(WARM_UP + SAMPLES):
-        time.sleep(0.1 + (number * 7 % 10) / 20)  # uneven, so that it doesn't keep step with the batches
+        time.sleep(0.1 + (number * 7 % 10) / 20)  # uneven, so that the snapshots are not in step with the batches
         at = datetime.now(UTC).replace(microsecond=datetime.now(UTC).microsecond // 1000 * 1000)
         broker = number % known
         producer.produce(SNAPSHOTS, key=str(broker), value=snapshot(broker, at, number, full))
@@ -179,7 +179,7 @@ def _wait_for_record(consumer: Consumer, at: datetime) -> float:
 
 
 def idle(folder: Path, node: KafkaNode, tick: str) -> list[str]:
-    """A row: the share of a core that the driver uses while it knows three brokers and no snapshot comes."""
+    """Returns a row: the share of a core that the driver uses while it knows three brokers and no snapshot comes."""
     if tick == "1s":
         create_topic(node, SNAPSHOTS)
         fill(node.bootstrap, 3, 1)
@@ -190,7 +190,7 @@ def idle(folder: Path, node: KafkaNode, tick: str) -> list[str]:
 
 
 def _share(driver: Driver, after: float) -> float:
-    """The share of a core that a driver uses, ``after`` so many seconds, in which the JVM's compilers settle."""
+    """Returns the share of a core that a driver uses, ``after`` seconds in which the JVM's compilers settle."""
     time.sleep(after)
     cpu, began = driver.cpu(), time.monotonic()
     time.sleep(IDLE)

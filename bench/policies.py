@@ -1,4 +1,4 @@
-"""Compares the policies over hours, in many scenes of one disk, by the host of ``quotahost replay``."""
+"""Compares the policies over hours, in many scenes of one disk, with the host of ``quotahost replay``."""
 
 import math
 import random
@@ -11,13 +11,13 @@ from harness.policy_scenes import BAND, HOUR, Changes, Course, Disk, deviation, 
 
 MB, GB = 10**6, 10**9
 SETTLED: Final = 3600  # seconds that are left out at the start
-STARVED: Final = 0.001  # a mean factor from which deviations tell nothing
+STARVED: Final = 0.001  # a mean factor for which deviations mean nothing
 POLICIES: Final = ("limits", "setpoint")
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A disk, and for how long it is watched."""
+    """A disk, and how long it is watched."""
 
     name: str
     disk: Disk
@@ -26,17 +26,17 @@ class Scene:
 
 
 def wave(rate: float, hours: int = 4) -> Changes:
-    """A demand that goes up and down by a fifth."""
+    """Returns a demand that rises and falls by a fifth."""
     return tuple((at, rate * (1 + 0.2 * math.sin(2 * math.pi * at / 97))) for at in range(0, hours * HOUR, 2))
 
 
 def turns(first: float, second: float, seconds: int) -> Changes:
-    """Two demands in turn."""
+    """Returns two demands in turn."""
     return tuple((at, (first, second)[number % 2]) for number, at in enumerate(range(0, 4 * HOUR, seconds)))
 
 
 def uneven(rate: float, every: float) -> Changes:
-    """Lumps of one size, from 0.3 to 1.7 times the period apart."""
+    """Returns lumps of one size, with distances of 0.3 to 1.7 times the period."""
     dice, due, lumps = random.Random(1), every, list[tuple[int, float]]()
     while due < 4 * HOUR:
         lumps.append((round(due), rate * every))
@@ -45,7 +45,7 @@ def uneven(rate: float, every: float) -> Changes:
 
 
 def lumps(rate: float, every: int, changes: Changes, band: int = BAND) -> Disk:
-    """A disk from which so many bytes/s are deleted in lumps, and whose producers want so much."""
+    """Returns a disk from which so many bytes/s are deleted in lumps, and whose producers have this demand."""
     return Disk(changes=changes, drain=rate, every=every, band=band)
 
 
@@ -71,12 +71,12 @@ SCENES: Final = (
 
 
 def run(scene: Scene, policy: str) -> Course:
-    """One policy in one scene."""
+    """Runs one policy in one scene."""
     return play(policy, scene.hours, scene.disk, properties={"volumes.period": scene.looked})
 
 
 def main() -> str:
-    """All policies in all scenes; returns the Markdown table."""
+    """Runs all policies in all scenes; returns the Markdown table."""
     figures = [f"{name}: {figure}" for figure in ("deviation", "place, mean and most") for name in POLICIES]
     return table(["scene", "mean factor", *figures], [_row(scene) for scene in SCENES])
 

@@ -1,8 +1,8 @@
 """Measures what a client that never backs off costs a broker that turns it back, beside one that Kafka throttles.
 
-The client sends 1 MB produce requests as fast as it can. One broker turns it back by the closed fence, one by the quota
-of its topic. Stock brokers throttle it, by a client quota of the same rate and by a request quota, which has the same
-longest throttle time as a refusal: one quota window.
+The client sends 1 MB produce requests as fast as it can. The closed fence of one broker turns the client back, and the
+topic's quota on another. Stock brokers throttle it with a client quota of the same rate, and with a request quota,
+whose longest throttle time is as long as a refusal's: one quota window.
 """
 
 import multiprocessing
@@ -33,15 +33,15 @@ RATE: Final = 5_000_000  # bytes/s that the quotas allow
 FIRST: Final = 5.0  # seconds in which the JVM warms up, client quotas apply, and topic quotas let a burst pass
 WARM_UP: Final = 3.0  # seconds
 MEASURED: Final = 8.0  # seconds
-USERS: Final = {"alice": "secret"}  # exempt; names.OtherClient measures her latency
+USERS: Final = {"alice": "secret"}  # alice is exempt; names.OtherClient measures her latency
 _REQUESTS: Final = "kafka.network:type=RequestMetrics,name=RequestBytes,request=Produce"
 
-REQUEST_BYTES: Final = 1_000_000  # of the one record in each request
+REQUEST_BYTES: Final = 1_000_000  # bytes of the one record in each request
 _READ: Final = 65_536
 
 
 class Means(StrEnum):
-    """How a broker holds the client off."""
+    """The means with which a broker holds the client off."""
 
     THROTTLED = "throttled, client quota"
     REQUESTS = "throttled, request quota"
@@ -54,7 +54,7 @@ STOCK: Final[Mapping[Means, Mapping[str, float]]] = {
     Means.REQUESTS: {"request_percentage": 0.001},
 }
 
-# By name: the number of connections, and whether each is closed after one request.
+# The number of connections, and whether each is closed after one request, by name.
 CLIENTS: Final = {
     "4 connections": (4, False),
     "16 connections": (16, False),
@@ -65,7 +65,7 @@ CLIENTS: Final = {
 
 @dataclass(frozen=True)
 class Cost:
-    """What the broker spent, per second of the measurement, and the p99 in ms of another client's records."""
+    """The broker's costs per second of the measurement, and the p99 in ms of another client's records."""
 
     cpu: float  # seconds of CPU
     received: float  # bytes of produce requests
@@ -76,7 +76,7 @@ class Cost:
 
 @contextmanager
 def running(means: Means) -> Iterator[KafkaNode]:
-    """A broker that holds every client off but alice, from the topic ``flooded``."""
+    """Runs a broker that holds off every client except alice, for the topic ``flooded``."""
     settings = {"static.excluded.principal.name.list": "User:alice", "fence.authorizer": "none"}
     if means is Means.FENCE:
         settings |= {"factor.source": "fixed", "plugin.fixed.factor": "0", "static.produce": str(RATE)}
@@ -97,7 +97,7 @@ def running(means: Means) -> Iterator[KafkaNode]:
 
 
 def cost(node: KafkaNode, connections: int, reconnects: bool) -> Cost:
-    """Lets the client run for a while."""
+    """Lets the client run for a while, and returns the costs."""
     with flood(node, "flooded", connections, reconnects=reconnects):
         other = OtherClient(node).start()
         time.sleep(WARM_UP)
@@ -114,7 +114,7 @@ def cost(node: KafkaNode, connections: int, reconnects: bool) -> Cost:
 
 
 def _requests(node: KafkaNode) -> tuple[int, float]:
-    """Produce requests since the start of the broker, and their bytes: yammer's mean is the sum over the count."""
+    """Returns the produce requests since the broker's start, and their bytes: Yammer's mean is sum over count."""
     (bean,) = Jmx(node).query(_REQUESTS).values()
     return int(bean["Count"]), bean["Count"] * bean["Mean"]
 
@@ -125,7 +125,7 @@ def _appended(node: KafkaNode) -> int:
 
 
 def measure(means: Means) -> dict[str, Cost]:
-    """The costs by client."""
+    """Returns the costs by client."""
     with running(means) as node:
         with flood(node, "flooded", 4):
             time.sleep(FIRST)
@@ -133,7 +133,7 @@ def measure(means: Means) -> dict[str, Cost]:
 
 
 def report(costs: dict[Means, dict[str, Cost]]) -> str:
-    """A Markdown table; ratios are to the same client, throttled."""
+    """Returns a Markdown table; ratios are to the same client, throttled."""
     heads = ["a client that never backs off", "", "CPU s/s", "ratio", "MB/s received", "ratio"]
     rows = []
     for name in CLIENTS:
@@ -161,7 +161,7 @@ def main() -> str:
 
 @contextmanager
 def flood(node: KafkaNode, topic: str, connections: int, *, reconnects: bool = False) -> Iterator[None]:
-    """Floods a topic as ANONYMOUS while the body runs, from a process of its own, which delays nobody else here.
+    """Floods a topic as ANONYMOUS while the body runs, from a process of its own, which delays no other client here.
 
     A connection carries requests without waiting for answers, or, if it ``reconnects``, one request and its answer.
     """
@@ -182,7 +182,7 @@ def _run(parent: int, port: int, topic: str, connections: int, reconnects: bool)
     send = _reconnect_forever if reconnects else _pipeline
     for _ in range(connections):
         threading.Thread(target=send, args=(port, data), daemon=True).start()
-    while os.getppid() == parent:  # a bench that was killed can't end this process
+    while os.getppid() == parent:  # if the bench was killed, it can't end this process
         time.sleep(0.5)
 
 
@@ -205,4 +205,4 @@ def _reconnect_forever(port: int, data: bytes) -> None:
                 made.sendall(data)
                 made.recv(_READ)
         except OSError:
-            time.sleep(0.1)  # no broker listens there: it has not started yet, or has ended
+            time.sleep(0.1)  # no broker listens: it has not started yet, or has ended

@@ -1,6 +1,6 @@
 """Compares the resident memory over time of a broker with quotahost and of a stock broker under the same load.
 
-Both have the same heap, touched at the start, so that only memory outside of it can grow. Meanwhile clients
+Both have the same heap, which is touched at the start, so only memory outside of the heap can grow. Meanwhile clients
 come and go, limits change, the metrics are scraped, and a disk fills and empties.
 """
 
@@ -31,11 +31,11 @@ from harness.system.ports import free_port
 from quotahost.model import Volume
 from quotahost.records.cluster_volumes import ClusterRecord, VolumeTrend, encode
 
-WARM_UP: Final = 8 * 60.0  # seconds before the first sample that counts
+WARM_UP: Final = 8 * 60.0  # seconds before the first counted sample
 EVERY: Final = 10.0  # seconds between two samples
-RATE: Final = 200_000  # bytes/s of the producer that stays
+RATE: Final = 200_000  # bytes/s of the producer that runs all the time
 HEAP: Final = "256m"
-# What both brokers have: the heap is resident from the start; the log's disk use is bounded.
+# Both brokers have these: the heap is resident from the start, and the log's disk use is bounded.
 _JVM: Final = (f"-Xms{HEAP}", "-XX:+AlwaysPreTouch")
 _LOG: Final = {
     "log.segment.bytes": "4194304",
@@ -44,13 +44,13 @@ _LOG: Final = {
 }
 
 BATCH: Final = record_batch(1_000)
-SOFT: Final = ("0.9", "0.03", "0.95")  # soft limits above and below what is free, so that the factor moves
+SOFT: Final = ("0.9", "0.03", "0.95")  # soft limits above and below the free share, so that the factor moves
 SCRAPE_S, CHANGE_S, DISK_S = 5.0, 60.0, 0.5
-TIDE_S: Final = 300.0  # of one turn of the disk, from free to above its soft limit and back
+TIDE_S: Final = 300.0  # seconds in which the disk goes from free to above its soft limit and back
 
 
 class Sample(NamedTuple):
-    """Hours since the start; MB resident in all, and without mapped files."""
+    """Hours since the start; resident MB in total, and without mapped files."""
 
     hours: float
     rss: float
@@ -58,7 +58,7 @@ class Sample(NamedTuple):
 
 
 def brokers(folder: Path) -> tuple[KafkaNode, KafkaNode, int]:
-    """A broker with quotahost and all that it can do for one broker, a stock one, and the port for scrapes."""
+    """Makes a broker with all of quotahost that one broker can use, a stock broker, and the port for scrapes."""
     port = free_port()
     settings = {
         "static.scope": "client",
@@ -87,20 +87,20 @@ def brokers(folder: Path) -> tuple[KafkaNode, KafkaNode, int]:
 
 
 def sample(node: KafkaNode, begin: float) -> Sample:
-    """The node's memory now; ``begin`` is the monotonic moment of the start."""
+    """Returns the node's memory now; ``begin`` is the monotonic time of the start."""
     status = Path(f"/proc/{node.pid}/status").read_text().splitlines()
     sizes = {line.split(":")[0]: int(line.split()[1]) * 1024 / 1e6 for line in status if line.endswith(" kB")}
     return Sample((time.monotonic() - begin) / 3600, sizes["VmRSS"], sizes["RssAnon"])
 
 
 def slope(samples: Sequence[Sample], pick: int) -> float:
-    """MB/h by linear regression."""
+    """Returns MB/h by linear regression."""
     hours = [each.hours for each in samples]
     return statistics.linear_regression(hours, [each[pick] for each in samples]).slope
 
 
 def run(minutes: float) -> dict[str, list[Sample]]:
-    """Samples by broker after the warm-up."""
+    """Returns the samples after the warm-up, by broker."""
     with tempfile.TemporaryDirectory(prefix="quotahost-soak-") as folder:
         mine, stock, port = brokers(Path(folder))
         nodes = {"quotahost": mine, "stock": stock}
@@ -118,7 +118,7 @@ def run(minutes: float) -> dict[str, list[Sample]]:
 
 
 def loads(node: KafkaNode) -> list[AbstractContextManager[object]]:
-    """What a running node is put under, apart from what quotahost alone has."""
+    """Returns the loads for a running node, except those that only quotahost gets."""
     create_topic(node, "t")
     return [
         ProducerLoad(node.client_config(client_id="stays"), "t", record_size=1_000, rate=RATE),
@@ -129,7 +129,7 @@ def loads(node: KafkaNode) -> list[AbstractContextManager[object]]:
 
 
 def watch(nodes: Mapping[str, KafkaNode], minutes: float) -> dict[str, list[Sample]]:
-    """A sample of each broker every EVERY seconds, from the end of the warm-up on."""
+    """Samples each broker every EVERY seconds, from the end of the warm-up."""
     samples: dict[str, list[Sample]] = {name: [] for name in nodes}
     begin = time.monotonic()
     while time.monotonic() < begin + minutes * 60:
@@ -142,7 +142,7 @@ def watch(nodes: Mapping[str, KafkaNode], minutes: float) -> dict[str, list[Samp
 
 
 def main(minutes: float) -> str:
-    """A Markdown table with a row for each broker."""
+    """Returns a Markdown table with a row for each broker."""
     rows = []
     for name, samples in run(minutes).items():
         ends = f"{samples[0].rss:.0f} -> {samples[-1].rss:.0f}"
@@ -157,7 +157,7 @@ def main(minutes: float) -> str:
 
 
 class Every(Background):
-    """Calls ``act`` every so many seconds on a thread of its own, with a number from 0."""
+    """Calls ``act`` every so many seconds on a thread of its own, with a number that counts from 0."""
 
     def __init__(self, seconds: float, act: Callable[[int], None]) -> None:
         super().__init__()
@@ -171,7 +171,7 @@ class Every(Background):
 
 
 def visit(node: KafkaNode, number: int) -> None:
-    """A new client-id on a new connection writes and goes; nineteen others of a thousand only knock."""
+    """Writes with a new client-id on a new connection; nineteen other client-ids of a thousand send one request."""
     with RawClient(node, f"visitor-{number % 2000}") as client:
         for _ in range(5):
             client.produce("t", BATCH)
@@ -179,7 +179,7 @@ def visit(node: KafkaNode, number: int) -> None:
 
 
 def change(node: KafkaNode, number: int) -> None:
-    """Changes the clients' default rate, by the plugin's own properties where there is the plugin."""
+    """Changes the clients' default rate, with the plugin's own properties if the node has the plugin."""
     rate = 1_000_000 + number % 7 * 100_000
     quotas = {"consumer_byte_rate": rate}
     if node.properties.get(PREFIX + "class") == CALLBACK:
@@ -200,11 +200,11 @@ def scrape(port: int, factors: set[float], _: int) -> None:
 
 @contextmanager
 def disk(node: KafkaNode) -> Iterator[None]:
-    """Publishes the cluster's record, as the pipeline does, with a disk that fills and empties: the factor moves."""
+    """Publishes the cluster's record, like the pipeline, with a disk that fills and empties; so the factor moves."""
     producer, run_id = Producer(node.client_config(client_id="quotahost-0") | {"log_level": 4}), int(time.time() * 1000)
 
     def publish(number: int) -> None:
-        """One record; the volume's free share goes from 0.4 to 0.1 and back."""
+        """Publishes one record; the volume's free share goes from 0.4 to 0.1 and back."""
         tide = (1 + math.sin(2 * math.pi * number * DISK_S / TIDE_S)) / 2
         volume = Volume(str(node.node_id), "/dev/soak", 10**12, int(10**12 * (0.6 + 0.3 * tide)))
         now, affected = datetime.now(UTC), frozenset({"t", f"topic-{number % 50}"})

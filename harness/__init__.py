@@ -1,6 +1,6 @@
 """Real Kafka brokers and real clients for tests, the demo and the benches.
 
-A test starts a broker, does to it what an operator does, puts load on it, and compares what the broker
+A test starts a broker, acts as its operator, puts load on it, and compares what the broker
 enforces with the rates that the clients get::
 
     from harness.clients.producer import ProducerLoad
@@ -24,7 +24,7 @@ MBeans. If a broker doesn't accept its configuration, ``start()`` raises ``Start
 loopback only. They keep their ports and data over ``stop()`` or ``kill()`` and the next ``start()``, and are killed
 when the process that started them ends.
 
-``harness.plugin`` and ``harness.system.pipeline`` know quotahost, and so do ``harness.loop`` and
-``harness.policy_scenes``, which need no broker: they play its model of the loop. The package needs a JDK (17+),
+``plugin``, ``kafka.admin_socket``, ``rollup`` and ``system.pipeline`` know quotahost, and so do ``loop`` and
+``policy_scenes``, which need no broker, since they play quotahost's model of the loop. The package needs a JDK (17+),
 Maven (for the first start) and confluent-kafka.
 """

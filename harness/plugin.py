@@ -1,8 +1,8 @@
 """The quotahost jar of this checkout, and the broker properties that load it.
 
-Tests, the demo and the benches all start brokers with this jar, so its path, the prefix of its properties and the
-names of its classes stand here once. ``make build`` writes the jar. This module and ``harness.system.pipeline``
-are the only ones of the harness that know quotahost.
+Tests, the demo and the benches all start brokers with this jar, so its path, the prefix of its properties and the names
+of its classes stand here once. ``make build`` writes the jar. The docstring of ``harness`` lists the other modules that
+know quotahost.
 """
 
 import os
@@ -20,15 +20,15 @@ FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence", f"{PREFIX}f
 # PROCESS=child in the environment: Python runs in a child process of the broker, and not in the broker's own.
 PROCESS: Final = {"python.process": os.environ["PROCESS"]} if os.environ.get("PROCESS") else {}
 IN_CHILD: Final = os.environ.get("PROCESS") == "child"
-# What the gauge State of the bean QuotaTable shows as 0, 1 and 2.
+# The states that the gauge State of the bean QuotaTable shows as 0, 1 and 2.
 STATES: Final = ("OPEN", "THROTTLE", "PAUSE")
 
 
 def prefixed(settings: Mapping[str, str]) -> dict[str, str]:
-    """Broker properties from settings of quotahost, whose names have no prefix."""
+    """Returns broker properties from settings of quotahost, whose names have no prefix."""
     return {PREFIX + name: value for name, value in settings.items()}
 
 
 def plugin_properties(settings: Mapping[str, str], callback: str = CALLBACK) -> dict[str, str]:
-    """Broker properties that load the callback with this process's Python, and the settings (without prefix)."""
+    """Returns broker properties that load the callback with this process's Python, and settings (without prefix)."""
     return prefixed({"class": callback, "python.executable": sys.executable, **PROCESS, **settings})

@@ -1,8 +1,8 @@
-"""Plays a policy for hours against one disk or two, second by second, by the host of ``quotahost replay``.
+"""Plays a policy for hours against one disk or two, second by second, with the host of ``quotahost replay``.
 
-Producers are many small ones: what they want at factor 1 flows in steadily, times the share of their limits that the
-taps leave. A scene has an unused disk of ``BAND`` bytes between its limits, if it says nothing else, and Kafka's quotas
-2 windows.
+There are many small producers: their demand at factor 1 flows in steadily, times the share of their limits that the
+taps leave. By default a scene has an unused disk with ``BAND`` bytes between its limits, and Kafka's quotas have 2
+windows.
 """
 
 from collections import deque
@@ -19,17 +19,17 @@ from quotahost.settings.broker import Settings
 
 HOUR: Final = 3600  # seconds
 BAND: Final = 10 * 10**9  # bytes
-_LARGEST: Final = 10  # the hard limit lies at so many bands; the capacity at twice as many
+_LARGEST: Final = 10  # the hard limit in bands; the capacity is twice as large
 _WINDOWS: Final = (2, 1000)
-Changes = tuple[tuple[int, float], ...]  # from which second on another rate holds, in bytes/s
+Changes = tuple[tuple[int, float], ...]  # the second from which another rate holds, and the rate in bytes/s
 
 
 @dataclass(frozen=True)
 class Course:
-    """What happened, second by second."""
+    """The values of a run, second by second."""
 
-    factors: list[float]  # those that the host has decided on
-    places: list[list[float]]  # where each disk was on the way from soft (0) to hard (1)
+    factors: list[float]  # the host's decisions
+    places: list[list[float]]  # the place of each disk between soft (0) and hard (1)
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,15 @@ class Disk:
     """A disk with its producers. Times are whole seconds."""
 
     demand: float = 0.0  # bytes/s that producers write at factor 1
-    changes: Changes = ()  # their demand later on
-    drain: float = 0.0  # bytes/s that are deleted in the mean, in lumps ``every`` so many seconds
+    changes: Changes = ()  # their later demands
+    drain: float = 0.0  # mean bytes/s that are deleted, in lumps ``every`` so many seconds
     every: int = 1
-    #: Where it begins on the way from the soft limit (0) to the hard one (1), which are ``band`` bytes apart.
+    #: The first place between the soft limit (0) and the hard limit (1), which are ``band`` bytes apart.
     place: float = 0.1
     band: int = BAND
-    others: Changes = ()  # the rate at which writers without a quota fill it
-    cleanups: Changes = ()  # when an operator frees how many bytes
-    kept: int = 0  # for how long what producers write is kept; 0 for a steady drain instead
+    others: Changes = ()  # the rates of writers without a quota
+    cleanups: Changes = ()  # the time at which an operator frees bytes, and their number
+    kept: int = 0  # for how long producers' data is kept; 0 for a steady drain instead
 
     @property
     def hard(self) -> int:
@@ -53,7 +53,7 @@ class Disk:
         return _LARGEST * self.band
 
     def course(self, broker: str) -> Generator[Volume, float]:
-        """The volume second by second; each time it is sent which share of what producers want is let in."""
+        """Yields the volume second by second; the caller sends the share of the producers' demand that is let in."""
         soft, hard = (Limit(LimitType.CONSUMED_BYTES, level) for level in (self.hard - self.band, self.hard))
         used, demand, others = self.hard - (1 - self.place) * self.band, self.demand, 0.0
         demands, rates, kept = dict(self.changes), dict(self.others), deque([0.0] * self.kept)
@@ -72,7 +72,7 @@ class Disk:
 def play(
     policy: str, hours: float, *disks: Disk, properties: Mapping[str, str] | None = None, restarts: Sequence[int] = ()
 ) -> Course:
-    """Let so much time pass; the host starts anew in the seconds of ``restarts``."""
+    """Lets so much time pass; the host restarts in the seconds of ``restarts``."""
     own = {"policy": policy, "factor.source": "local", "volumes.period": "1s"} | dict(properties or {})
     settings = Settings.from_properties(prefixed(own))
     period = round(settings.volumes_period.total_seconds())
@@ -95,6 +95,6 @@ def play(
 
 
 def deviation(factors: list[float]) -> float:
-    """The standard deviation of the means over 30 s, as a share of their mean."""
+    """Returns the standard deviation of the means over 30 s, as a share of their mean."""
     means = [fmean(factors[at : at + 30]) for at in range(0, len(factors) - 29, 30)]
     return pstdev(means) / fmean(means)

@@ -1,7 +1,7 @@
-"""The pipeline's roll-up of snapshots in plain Python, small enough to be checked by reading.
+"""The pipeline's roll-up of snapshots in plain Python, small enough to check by reading.
 
-Tests compare ``quotahost.pipeline.cluster`` and its SQL with it; scenes of ``harness.loop`` and broker tests have it
-in place of Spark. It reads records with :mod:`quotahost.records.codec`, as brokers do.
+Tests compare ``quotahost.pipeline.cluster`` and its SQL with this module; scenes of ``harness.loop`` and broker tests
+use it in place of Spark. It reads records with :mod:`quotahost.records.codec`, as brokers do.
 """
 
 from collections import defaultdict
@@ -46,7 +46,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The newest snapshot of a broker, and the one that its fill rates look back to."""
+    """The latest snapshot of a broker, and the snapshot that its fill rates look back to."""
 
     newest: Sample
     past: Sample | None
@@ -56,7 +56,7 @@ Brokers = dict[tuple[str, str], Known]
 
 
 def refusal(record: Record, clusters: Mapping[str, str] | None = None) -> str | None:
-    """Why the record is refused; None if it is taken. ``clusters`` by topic."""
+    """Returns why the record is refused; None if it is taken. ``clusters`` is by topic."""
     if record.key is None:
         return "key"
     if record.value is None:
@@ -80,7 +80,7 @@ def _is_name(key: bytes) -> bool:
 
 
 def state(records: Iterable[Record], window: timedelta, validity: timedelta = timedelta(minutes=1)) -> Brokers:
-    """The known snapshots by topic and broker, without the brokers that a tombstone removed."""
+    """Returns the known snapshots by topic and broker, without the brokers that a tombstone removed."""
     brokers: dict[tuple[str, str], list[Sample]] = defaultdict(list)
     for record in records:
         if refusal(record) is None:
@@ -90,7 +90,7 @@ def state(records: Iterable[Record], window: timedelta, validity: timedelta = ti
 
 
 def _known(samples: Sequence[Sample], window: timedelta) -> Known:
-    """A snapshot from before a tombstone is no past: a broker that comes back begins anew."""
+    """Returns a broker's snapshots. One before a tombstone is no past, since a returning broker begins anew."""
     gone = max((each.seen for each in samples if each.snapshot is None), default=None)
     past = min(_firsts(samples, window), key=lambda each: each.seen, default=None)
     alive = past is not None and (gone is None or gone < past.seen)
@@ -102,7 +102,7 @@ def _order(sample: Sample) -> tuple[datetime, int]:
 
 
 def _firsts(samples: Iterable[Sample], window: timedelta) -> Iterable[Sample]:
-    """The first snapshot of the last even period (``window`` long) that has one, and of the last odd period."""
+    """Returns the first snapshot of the last even period (``window`` long) that has one, and of the last odd period."""
     periods: dict[int, list[Sample]] = defaultdict(list)
     for each in samples:
         if each.snapshot is not None:
@@ -122,7 +122,7 @@ def _sample(record: Record, validity: timedelta) -> Sample:
 
 
 def rollup(brokers: Brokers, rules: Rules, run: int, sequence: int, now: int) -> list[ClusterRecord]:
-    """The records of all clusters; ``now`` in ms since the epoch."""
+    """Returns the records of all clusters; ``now`` is in ms since the epoch."""
     clusters: dict[str, dict[str, Known]] = defaultdict(dict)
     time = datetime.fromtimestamp(now / 1000, UTC)
     for (_, broker), known in brokers.items():
@@ -169,7 +169,7 @@ def _cluster(
 
 
 def _budgets(brokers: dict[str, Known], serving: Collection[str]) -> tuple[tuple[str, int, int], ...]:
-    """What brokers in service, and the others, take of each budget; MAX_BUDGETS is left to SQL's own test."""
+    """Returns the usage of each budget by brokers in service and by others; SQL's own test covers MAX_BUDGETS."""
     told = [
         (broker in serving, *budget)
         for broker, known in brokers.items()
@@ -183,7 +183,7 @@ def _budgets(brokers: dict[str, Known], serving: Collection[str]) -> tuple[tuple
 
 
 def _affected(volumes: list[Volume]) -> frozenset[str] | None:
-    """The topics on volumes above their published soft limits; ``aggregate.MAX_TELLERS`` is left to SQL's own test."""
+    """Returns topics on volumes above published soft limits; SQL's own test covers ``aggregate.MAX_TELLERS``."""
     limited = ((volume, byte_limits(volume, volume.soft, volume.hard)) for volume in volumes)
     told = [volume.topics for volume, found in limited if found and found.breaches_soft(volume.consumed)]
     union = frozenset(topic for topics in told for topic in topics or ())
@@ -214,7 +214,7 @@ def _ramp(volume: Volume) -> ByteLimits:
 
 
 def _factor(volume: Volume) -> float:
-    """2 without limits."""
+    """Returns the volume's factor; 2 if it has no limits."""
     return _ramp(volume).ramp(volume.consumed) if volume.soft or volume.hard else 2.0
 
 
@@ -238,7 +238,7 @@ def _worst(trends: list[VolumeTrend], kind: LimitType) -> list[VolumeTrend]:
 
 
 def _kinds(trends: Iterable[VolumeTrend]) -> list[list[VolumeTrend]]:
-    """The volumes of each kind, the fullest first."""
+    """Returns the volumes of each kind, the fullest first."""
     kinds: dict[object, list[VolumeTrend]] = defaultdict(list)
     for each in sorted(trends, key=lambda e: (-e.volume.consumed, e.volume.broker, e.volume.name)):
         kinds[each.volume.capacity, each.volume.soft, each.volume.hard].append(each)
@@ -246,7 +246,7 @@ def _kinds(trends: Iterable[VolumeTrend]) -> list[list[VolumeTrend]]:
 
 
 def _fullest(kinds: list[VolumeTrend]) -> list[VolumeTrend]:
-    """Half of them by the factor, half by the free share, and of these first the ones that lack a limit."""
+    """Returns half of them by the factor, and half by the free share, of which those that lack a limit come first."""
 
     def share(each: VolumeTrend) -> tuple[float, int, str, str]:
         return _free_share(each.volume), -each.volume.consumed, each.volume.broker, each.volume.name
@@ -258,7 +258,7 @@ def _fullest(kinds: list[VolumeTrend]) -> list[VolumeTrend]:
 
 
 def _last(brokers: dict[str, Known]) -> list[VolumeTrend]:
-    """Of each kind the fullest, then of each kind the next; MAX_WORST of a kind at most."""
+    """Returns the fullest volume of each kind, then the next of each kind; at most MAX_WORST of a kind."""
     kinds = _kinds(each for broker, known in brokers.items() for each in _trends(broker, known))
     placed = [(place, kind[0], each) for kind in kinds for place, each in enumerate(kind[:MAX_WORST])]
 

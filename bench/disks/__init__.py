@@ -1,1 +1,1 @@
-"""Benches of full disks: how soon, how evenly and how surely brokers act on them, beside Strimzi's plugin."""
+"""Benches of full disks: how soon, how evenly and how reliably brokers act on them, beside Strimzi's plugin."""

@@ -1,9 +1,9 @@
 """The brokers that benches of full disks compare: quotahost with and without the fence, Strimzi's plugin, stock.
 
-``brokers`` starts several that share the file store of TMPDIR; all get the same hard limit, a little above what is used
-there, so that a bench can really reach it. ``small_broker`` starts one on a small file system of its own, whose used
-bytes a ``Ballast`` keeps at a level: several of these run at the same time, so that whatever else the machine does
-disturbs all of them alike.
+``brokers`` starts several brokers that share the file store of TMPDIR. All get the same hard limit, a little above the
+used bytes, so that a bench can reach it. ``small_broker`` starts one on a small file system of its own, whose used
+bytes a ``Ballast`` keeps at a level. Several of these run at the same time, so that other load on the machine disturbs
+all of them alike.
 """
 
 import os
@@ -29,7 +29,7 @@ from harness.system.filesystem import own_file_system
 from harness.system.waiting import eventually
 
 USERS: Final = {"app": "a", "filler": "f"}  # the filler is exempt, so that it can fill any disk
-# Strimzi's property in seconds: its default is 60, and 1 turns the check off.
+# Strimzi's property in seconds. Its default is 60, and 1 turns the check off.
 CHECK_INTERVAL: Final = 2
 MEGA: Final = 1_000_000
 BOOTSTRAP: Final = "static.kafka.admin.bootstrap.servers"
@@ -42,7 +42,7 @@ QUICK_DELETION: Final = {
 
 
 class Contender(StrEnum):
-    """The plugin that is measured, by its name in the tables."""
+    """The measured plugin, by its name in the tables."""
 
     WITH_FENCE = "quotahost, fence"
     WITHOUT_FENCE = "quotahost, no fence"
@@ -50,13 +50,13 @@ class Contender(StrEnum):
 
 
 def free_bytes(directory: Path) -> int:
-    """Bytes that Kafka could still write on the file store of a directory."""
+    """Returns the bytes that Kafka could still write on the file store of a directory."""
     store = os.statvfs(directory)
     return store.f_bavail * store.f_frsize
 
 
 def strimzi_properties(min_free: int) -> dict[str, str]:
-    """Strimzi's plugin, without prefix, with a hard limit in free bytes."""
+    """Returns the properties of Strimzi's plugin, without prefix, with a hard limit in free bytes."""
     return {
         "class": "io.strimzi.kafka.quotas.StaticQuotaCallback",
         "static.storage.check-interval": str(CHECK_INTERVAL),
@@ -86,13 +86,13 @@ def brokers(contender: Contender, count: int, headroom: int, windows: int = 11, 
             node.properties = QUICK_DELETION | {"quota.window.num": str(windows)}
             node.properties |= _plugin(node, contender, hard, given)
         with cluster:
-            # The nodes start with different limits, so some apply the fallback at first: wait until none does.
+            # The nodes start with different limits, so some apply the fallback at first. Waits until none does.
             eventually(lambda: not any(is_stopped(node) for node in cluster.brokers), what="all brokers OPEN")
             yield cluster
 
 
 def _plugin(node: KafkaNode, contender: Contender, hard: int, given: dict[str, str]) -> dict[str, str]:
-    """The properties that load the plugin, and those of the fence."""
+    """Returns the properties that load the plugin, and those of the fence."""
     settings = {"static.excluded.principal.name.list": "User:filler", **given}
     if contender is Contender.STRIMZI:
         return prefixed(settings | strimzi_properties(hard) | {BOOTSTRAP: node.bootstrap})
@@ -105,7 +105,7 @@ def _plugin(node: KafkaNode, contender: Contender, hard: int, given: dict[str, s
 
 
 def min_free(node: KafkaNode) -> int:
-    """The hard limit of a node, as a number of free bytes."""
+    """Returns the hard limit of a node, as a number of free bytes."""
     names = ("static.storage.hard.min-free-bytes", "static.storage.per.volume.limit.min.available.bytes")
     return max(int(node.properties.get(PREFIX + name, "0")) for name in names)
 
@@ -124,24 +124,24 @@ def is_stopped(node: KafkaNode) -> bool:
 
 
 def check_alive(*nodes: KafkaNode) -> None:
-    """Raises RuntimeError if one of the nodes has ended, since a figure from a dead broker is worthless."""
+    """Raises RuntimeError if one of the nodes has ended, since the figures of a dead broker are worthless."""
     for node in nodes:
         if not node.running:
             raise RuntimeError(f"broker {node.node_id} has ended with exit code {node.exit_code}: the run is void")
 
 
 def on_disk(cluster: Cluster, topic: str) -> int:
-    """Bytes of a topic's segments, all replicas together: what was really appended."""
+    """Returns the bytes of a topic's segments, of all replicas together: the bytes that were really appended."""
     found = 0
     for node in cluster.brokers:
         for folder in node.data_dirs[0].glob(f"{topic}-[0-9]*"):
-            if not folder.name.endswith("-delete"):  # of a deleted topic, which Kafka no longer counts
+            if not folder.name.endswith("-delete"):  # a deleted topic's folder, which Kafka no longer counts
                 found += sum(_sizes(folder))
     return found
 
 
 def _sizes(folder: Path) -> Iterator[int]:
-    """Bytes of each segment there; none of what is deleted meanwhile."""
+    """Returns the bytes of each segment of the folder, except those that are deleted meanwhile."""
     with suppress(FileNotFoundError):  # the folder
         for segment in list(folder.glob("*.log")):
             with suppress(FileNotFoundError):
@@ -152,7 +152,7 @@ def _sizes(folder: Path) -> Iterator[int]:
 
 
 class Holder(StrEnum):
-    """What holds the volume, by its name in the tables; "stock" is Kafka alone, whose quota somebody sets by hand."""
+    """The plugin that holds the volume, by its name in the tables; "stock" is Kafka with a quota set by hand."""
 
     STOCK = "stock, by hand"
     QUOTAHOST = "quotahost, policy limits"
@@ -170,7 +170,7 @@ class Room:
 
     @property
     def band(self) -> int:
-        """Bytes from the soft to the hard limit."""
+        """The bytes from the soft to the hard limit."""
         return self.hard - self.soft
 
 
@@ -209,12 +209,12 @@ def _properties(holder: Holder, room: Room) -> dict[str, str]:
 
 
 def set_by_hand(node: KafkaNode, quota: float) -> None:
-    """Gives every client-id of a stock broker a quota in bytes/s, as an operator does."""
+    """Sets every client-id's quota in bytes/s on a stock broker, as an operator would."""
     set_quota(node, {"producer_byte_rate": round(quota)}, client_id=DEFAULT)
 
 
 def factor(node: KafkaNode) -> float:
-    """The factor in force; 1 before Strimzi's plugin shows it."""
+    """Returns the factor in force; 1 before Strimzi's plugin shows it."""
     if "strimzi" in node.properties[PREFIX + "class"]:
         beans = Jmx(node).query("io.strimzi.kafka.quotas:type=ThrottleFactor,name=ThrottleFactor,*")
         return max((float(bean["Value"]) for bean in beans.values()), default=1.0)
@@ -225,20 +225,20 @@ class Ballast(Background):
     """A file that keeps a small volume's used bytes at a level, whatever Kafka writes and deletes beside it."""
 
     def __init__(self, file: Path, level: int) -> None:
-        """``file`` lies on the volume and is made; ``level`` is in bytes used."""
+        """Prepares the ballast: ``file`` will be made on the volume, and ``level`` is in bytes used."""
         super().__init__()
         self._file: Final = file
         self._level = level
         self._lock: Final = threading.Lock()
 
     def to(self, level: float) -> None:
-        """Takes the used bytes of the volume to this level; Kafka's own bytes can't be taken away."""
+        """Takes the used bytes of the volume to this level. The bytes of Kafka itself remain."""
         with self._lock:
             self._level = int(level)
             self._adjust()
 
     def start(self) -> Self:
-        """Makes the file, and begins to keep the level."""
+        """Makes the file, and starts to keep the level."""
         self._file.touch()
         return super().start()
 

@@ -1,21 +1,21 @@
-"""Measures what a budget of storage that is used up does to a team that writes to its topics, and to all others.
+"""Measures what a used-up budget of storage does to a team that writes to its topics, and to all others.
 
-Each of three brokers leads a topic of the team's, to which an eager producer writes, and one of somebody else's, whose
-producer is paced. Each client has the same quota on each broker, and all are one user. Older topics of the team's were
-filled before by an exempt client, so that its producers take the budget from below its soft limit to its end. They send
-batches of 16 kB, as Kafka's own producer does by default: larger ones are few a second where the limit is small.
+Each of three brokers leads one of the team's topics, to which an eager producer writes, and one topic of other users,
+whose producer is paced. Each client has the same quota on each broker, and all are one user. An exempt client has
+filled older topics of the team before, so that the team's producers take the budget from below its soft limit to its
+end. They send batches of 16 kB, Kafka's default: with larger batches, a small limit would allow only few a second.
 
-1. *Before* are the BEFORE seconds until a broker first shows a factor below 1.
-2. *Slowed* is the team from then until all brokers turn it back. Its limit is what an operator works out from the
-   metric ``quotahost_budget_factor``: factor x quota on the broker that the producer writes to, but no less than
-   ``floor.bytes``. It is compared until all bytes are used; apart, where the factor is below LEAST, which is where the
-   bench ``tap`` ends, and the way to 100 % gets ever longer. A stock broker has the same producers meanwhile, and its
-   quota is set by hand to the limit of the first broker, once a second: how evenly Kafka hands out a quota is its own.
-3. *100 %* is when the segments of the team's topics have as many bytes as the budget, and the *stop* when the fences of
-   all brokers are closed, STOPPED seconds long.
-4. An operator does what the runbook says: shortens the retention of an older topic, or deletes one. The time runs from
-   when so few bytes are left in segments that a PAUSE ends, until a producer of the team's has a record acknowledged.
-   Then the operator lowers the budget to what is used, and it begins again.
+1. *Before* means the BEFORE seconds until a broker first shows a factor below 1.
+2. Then the team is *slowed*, until all brokers turn it back. Its limit is what an operator computes from the metric
+   ``quotahost_budget_factor``: factor x quota on the broker that the producer writes to, but at least ``floor.bytes``.
+   The rate is compared with the limit until all bytes are used; separately for factors below LEAST, where the bench
+   ``tap`` ends and the way to 100 % becomes longer and longer. A stock broker has the same producers meanwhile, and
+   once a second its quota is set to the limit of the first broker: this shows how evenly Kafka itself enforces a quota.
+3. *100 %* is when the segments of the team's topics have as many bytes as the budget. The *stop* begins when the
+   fences of all brokers are closed, and lasts STOPPED seconds.
+4. An operator follows the runbook: the operator shortens the retention of an older topic, or deletes a topic. The time
+   runs from when so few bytes are left in segments that a PAUSE ends, until one of the team's producers has a record
+   acknowledged. Then the operator lowers the budget to the used bytes, and the next round begins.
 """
 
 import statistics
@@ -43,26 +43,26 @@ from quotahost.records.budgets import encode, key_of
 
 WINDOWS: Final = (2, 11)  # quota.window.num
 QUOTA: Final = 400_000.0  # bytes/s of each client on each broker
-PACE: Final = 0.9  # of the quota: what the others offer
+PACE: Final = 0.9  # share of the quota that the other producers offer
 FLOOR: Final = 35_000.0  # bytes/s
 BATCHES: Final = {"batch.size": 16_384}
 RECORD: Final = 2_000  # bytes
-LEAST: Final = 0.3  # the factor
-SIZE: Final = 480 * MEGA  # of the budget
-ENOUGH: Final = 0.99  # of the budget: at most so much is used when a PAUSE ends, by the defaults
-FILLED: Final = 0.81  # of the budget, before the team's producers start
-BEFORE: Final = 20.0  # seconds, as are the next five
+LEAST: Final = 0.3  # a factor
+SIZE: Final = 480 * MEGA  # bytes of the budget
+ENOUGH: Final = 0.99  # share of the budget: by default at most this much is used when a PAUSE ends
+FILLED: Final = 0.81  # share of the budget that is used before the team's producers start
+BEFORE: Final = 20.0  # seconds, like the next five
 MEAN: Final = 5.0
 STOPPED: Final = 20.0
 STOPPED_AGAIN: Final = 5.0
 GOING_ON: Final = 5.0
 LONGEST: Final = 600.0  # until all bytes are used
-OLDER: Final = 6  # topics of the team's
+OLDER: Final = 6  # older topics of the team
 SMALL: Final = {"segment.bytes": str(1 << 20)}
-TEAM: Final = "team-*"  # its topics
-HEADROOM: Final = 3_000 * MEGA  # of the disk, which is never full here
+TEAM: Final = "team-*"  # the team's topics
+HEADROOM: Final = 3_000 * MEGA  # bytes of the disk, which never becomes full here
 
-ROWS: Final = (  # of the table, with their aims
+ROWS: Final = (  # the table's rows, with their aims
     ("others' rate / before, mean (least), while the team is slowed", "0.98"),
     ("the same while it is stopped", "0.98"),
     (f"the team's {MEAN:.0f} s means / limit, before", ""),
@@ -87,26 +87,26 @@ ROWS: Final = (  # of the table, with their aims
 
 @dataclass(frozen=True)
 class Found:
-    """One run."""
+    """The results of one run."""
 
-    slowed: list[float]  # the rate of each other producer while the team was slowed, as a share of that before
+    slowed: list[float]  # each other producer's rate while the team was slowed, as a share of its rate before
     stopped: list[float]  # the same while it was stopped
-    #: Bytes/s of each producer of the team's over MEAN seconds each, divided by the limit: before, while the factor was
-    #: LEAST or more, and then until 100 %.
+    #: Bytes/s of each of the team's producers, as means over MEAN seconds, divided by the limit: before, while the
+    #: factor was LEAST or more, and then until 100 %.
     means: list[list[float]]
-    #: The longest time in seconds in which one of them had nothing acknowledged, in each of the three.
+    #: The longest time in seconds in which one producer had nothing acknowledged, in each of these three phases.
     silence: list[float]
     stock_means: list[list[float]]  # the same means of the stock broker's producers
     stock_silence: list[float]  # their silence
     until_stop: int  # bytes that the team's topics grew between 100 % and the stop
     after_stop: int  # the same in the STOPPED seconds after it
-    retention: list[float]  # seconds of each of the team's producers until it went on, where retention was shortened
-    deleted: list[float]  # the same where a topic was deleted
+    retention: list[float]  # seconds until each of the team's producers continued, after retention was shortened
+    deleted: list[float]  # the same after a topic was deleted
     failed: int  # records that were not delivered
 
 
 class Limit(Background):
-    """What a broker's metrics say of the limit of a producer of the team's."""
+    """The limit of one of the team's producers, from a broker's metrics."""
 
     def __init__(self, node: KafkaNode) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class Limit(Background):
         return float(Jmx(self._node).get("quotahost:type=Budget,name=team", "Factor"))
 
     def mean(self, start: float, end: float) -> float:
-        """Bytes/s between two moments."""
+        """Returns the mean limit in bytes/s between two moments."""
         return statistics.fmean(limit for at, limit in self._seen if start <= at < end)
 
     def _see(self) -> float:
@@ -131,7 +131,7 @@ class Limit(Background):
 
 
 class ByHand(Limit):
-    """The limit of a stock broker's producers, which somebody sets once a second to what a broker's metrics say."""
+    """The limit of a stock broker's producers, set once a second to the limit from another broker's metrics."""
 
     def __init__(self, node: KafkaNode, stock: KafkaNode) -> None:
         super().__init__(node)
@@ -143,7 +143,7 @@ class ByHand(Limit):
 
 
 def run(windows: int) -> Found:
-    """Starts three brokers, and takes the team's budget through its slope, the stop and several releases."""
+    """Starts three brokers, and takes the team's budget through slowing, stop and several releases."""
     own = {"static_produce": f"{QUOTA:.0f}", "static_scope": "client", "budgets": "on"}
     with brokers(Contender.WITH_FENCE, 3, HEADROOM, windows, **own) as cluster, ExitStack() as stack:
         for number in range(OLDER):
@@ -231,7 +231,7 @@ def _wait_for_stop(cluster: Cluster) -> None:
 
 
 def _releases(cluster: Cluster, team: list[ProducerLoad]) -> Iterator[list[float]]:
-    """Frees enough, once for each older topic, by retention and by deletion in turn; seconds of each producer."""
+    """Frees enough bytes for each older topic, by retention and deletion in turn; yields each producer's seconds."""
     yield _release(cluster, team, 0, SIZE)
     for number in range(1, OLDER):
         time.sleep(GOING_ON)
@@ -262,7 +262,7 @@ def _means(loads: list[ProducerLoad], limits: Sequence[Limit], start: float, end
 
 
 def report(found: dict[int, Found]) -> str:
-    """A Markdown table of both numbers of windows, with the aims."""
+    """Returns a Markdown table for both numbers of windows, with the aims."""
     heads = ["", "aim", *(f"quota.window.num={windows}" for windows in found)]
     cells = zip(*map(_column, found.values()), strict=True)
     return table(heads, [[*row, *each] for row, each in zip(ROWS, cells, strict=True)])

@@ -1,4 +1,4 @@
-"""Measures how soon three brokers act after a disk of one crosses its hard limit, and how soon they let go again."""
+"""Measures how soon three brokers act when a disk of one crosses its hard limit, and when it has space again."""
 
 import math
 import os
@@ -19,7 +19,7 @@ from harness.system.waiting import eventually
 HEADROOM: Final = 100_000_000  # bytes
 OVER: Final = 20_000_000  # bytes by which the disk exceeds the limit
 CROSSINGS: Final = {Contender.WITH_FENCE: 40, Contender.STRIMZI: 10}
-# Seconds between crossings, chosen at random, so that crossings don't keep step with the plugins' periods.
+# Random seconds between crossings, so that the crossings are not in step with the plugins' periods.
 PAUSES: Final = (0.5, 1.8)
 _STAMP: Final = "%Y-%m-%d %H:%M:%S,%f"
 
@@ -28,7 +28,7 @@ Measure = Callable[[Cluster, bool, float, dict[int, int]], Delays]
 
 
 def run(contender: Contender, crossings: int) -> tuple[list[Delays], list[Delays]]:
-    """For each crossing the seconds until each broker stopped, and those until each let go again."""
+    """Returns for each crossing the seconds until each broker stopped producers, and until each released them."""
     measure = _delays_from_jmx if contender is Contender.STRIMZI else _delays_from_logs
     stops, openings = [], []
     with brokers(contender, 3, HEADROOM) as cluster:
@@ -48,7 +48,7 @@ def _cross(cluster: Cluster, to_stop: bool, act: Callable[[], None], measure: Me
 
 
 def _write_ballast(cluster: Cluster, ballast: Path) -> None:
-    """Writes a file that takes the disk beyond the limit in an instant."""
+    """Writes a file that takes the disk beyond the limit immediately."""
     node = cluster.brokers[0]
     size = free_bytes(node.directory) - min_free(node) + OVER
     with ballast.open("wb") as file:
@@ -88,7 +88,7 @@ def _row(what: str, seconds: Delays) -> list[str]:
 
 
 def main(crossings: int | None = None) -> str:
-    """A Markdown table: quotahost with default periods, Strimzi's plugin with its shortest."""
+    """Returns a Markdown table: quotahost with default periods, Strimzi's plugin with its shortest."""
     rows = []
     for contender, usual in CROSSINGS.items():
         stops, openings = run(contender, crossings or usual)

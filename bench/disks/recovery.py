@@ -1,4 +1,4 @@
-"""Measures how long it takes, once a full disk has space again, until the same producers have their rate back."""
+"""Measures the time from free space on a full disk until the same producers have their rate back."""
 
 import statistics
 import time
@@ -19,14 +19,14 @@ from harness.kafka.cluster import Cluster
 from harness.system.background import Background
 from harness.system.waiting import eventually
 
-HEADROOM: Final = 600_000_000  # bytes; the producers use up a tenth, the filler the rest
+HEADROOM: Final = 600_000_000  # bytes; the producers use a tenth, the filler the rest
 OVER: Final = 50_000_000  # bytes by which the disk exceeds the limit
 RATE: Final = 3e6  # bytes/s of librdkafka's producer
 PERIOD: Final = 2  # ms between two records of Kafka's own producer
 QUOTA: Final = "1250000"  # bytes/s of each broker: a fifth more than the producers use
 STEADY: Final = 5.0  # seconds over which the rate before is measured
 STOPPED: Final = 15.0  # seconds of the full stop
-# A producer is back when its rate over so many seconds is this share of its rate before.
+# A producer has recovered when its rate over so many seconds is this share of its earlier rate.
 WINDOW: Final = 0.5
 SHARE: Final = 0.9
 GIVE_UP: Final = 60.0  # seconds
@@ -35,11 +35,11 @@ RUNS: Final = {Contender.WITH_FENCE: 5, Contender.WITHOUT_FENCE: 5, Contender.ST
 
 @dataclass(frozen=True)
 class Recovered:
-    """One run."""
+    """The results of one run."""
 
-    #: Seconds from the return of space until librdkafka's producer was back; None if not in a minute.
+    #: Seconds from free space until librdkafka's producer had recovered; None if that took more than a minute.
     librdkafka: float | None
-    java: float | None  # the same of Kafka's own producer
+    java: float | None  # the same for Kafka's own producer
     longest_throttle: float  # the longest throttle time in seconds that a broker reported to librdkafka
     failed: int  # how many records librdkafka lost
     appended: int  # bytes that both producers appended between the full stop and the return of space
@@ -54,12 +54,12 @@ def runs(contender: Contender, count: int) -> list[Recovered]:
 def _one(cluster: Cluster, number: int) -> Recovered:
     node, load_topic, java_topic = cluster.brokers[0], f"load-{number}", f"java-{number}"
     create_topic(node, load_topic, partitions=3)
-    # Broker 3 has no limit: it learns of the full disk from the snapshots.
+    # Broker 3 has no limit: the snapshots tell it of the full disk.
     place_topics(cluster, {java_topic: 3})
     with ExitStack() as stack:
         load = stack.enter_context(PacedProducer(cluster.client_config("app", "load"), load_topic, RATE))
         java = stack.enter_context(_java_producer(cluster, java_topic))
-        time.sleep(2 * STEADY)  # the JVM warms up, too
+        time.sleep(2 * STEADY)  # the JVM warms up meanwhile, too
         began = time.monotonic()
         wanted = [SHARE * meter.rate(began - STEADY, began) for meter in (load.meter, java)]
         assert all(wanted), "the producers don't produce"
@@ -81,7 +81,7 @@ def _appended(cluster: Cluster, *topics: str) -> int:
 
 
 def _wait(space_back_at: float, meters: list[Meter], wanted: list[float]) -> list[float | None]:
-    """For each, the seconds after ``space_back_at`` when its rate over WINDOW was first what was wanted."""
+    """Returns for each meter the seconds after ``space_back_at`` until its rate over WINDOW reached the wanted rate."""
     found: list[float | None] = [None] * len(meters)
     while None in found and time.monotonic() - space_back_at < GIVE_UP:
         time.sleep(0.02)
@@ -94,7 +94,7 @@ def _wait(space_back_at: float, meters: list[Meter], wanted: list[float]) -> lis
 
 @contextmanager
 def filled(cluster: Cluster, topic: str) -> Iterator[Callable[[], float]]:
-    """Fills the disk beyond the limit; yields a function that frees it and returns the moment when space was back."""
+    """Fills the disk beyond the limit; yields a function that frees the disk and returns the moment of free space."""
     node = cluster.brokers[0]
     limit = min_free(node)
     create_topic(node, topic, partitions=3)
@@ -111,7 +111,7 @@ def filled(cluster: Cluster, topic: str) -> Iterator[Callable[[], float]]:
 
 
 class Appended(Background):
-    """Its meter shows what is appended to a topic."""
+    """A background thread whose meter counts the bytes appended to a topic."""
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ class Appended(Background):
 
 @contextmanager
 def _java_producer(cluster: Cluster, topic: str) -> Iterator[Meter]:
-    """Runs Kafka's own producer; the meter shows what is appended."""
+    """Runs Kafka's own producer; the meter counts the appended bytes."""
     config = {"bootstrap.servers": cluster.bootstrap, "client.id": "java", "acks": "all"}
     with ThreadPoolExecutor(1) as pool, Appended(cluster, topic) as appended:
         helper = Helper(cluster.brokers[0].version)
@@ -140,7 +140,7 @@ def _java_producer(cluster: Cluster, topic: str) -> Iterator[Meter]:
 
 
 def _seconds(found: list[float | None]) -> str:
-    """Median and longest as text, or how many runs gave up."""
+    """Returns median and longest as text, or how many runs gave up."""
     if None in found:
         return f"not within {GIVE_UP:.0f} s ({sum(each is None for each in found)} of {len(found)} runs)"
     known = [each for each in found if each is not None]
@@ -148,7 +148,7 @@ def _seconds(found: list[float | None]) -> str:
 
 
 def report(found: dict[Contender, list[Recovered]]) -> str:
-    """A Markdown table."""
+    """Returns a Markdown table."""
     heads = ["median / longest, s", "runs", "librdkafka", "Kafka's own producer"]
     heads += ["longest throttle time reported, s", "records lost", f"MB appended in the {STOPPED:.0f} s"]
     rows = [

@@ -1,9 +1,9 @@
-"""Measures what the full disk of one of six brokers does to clients whose topics have no replica on it.
+"""Measures how the full disk of one of six brokers affects clients whose topics have no replica on it.
 
-Each of 60 topics has a replica on two brokers that are next to each other. Twelve paced producers write to five topics
-of one leader each, so four of them write to topics with a replica on broker FULL. Its disk is a small file system that
-the bench fills: first to 60 % of the way from soft to hard, then up to the hard limit, and then it is emptied. The
-contenders are ``factor.scope=topics``, ``factor.scope=cluster``, which is proposal 035, and Strimzi's plugin.
+Each of 60 topics has a replica on two neighbouring brokers. Twelve paced producers write to five topics of one leader
+each, so four of them write to topics with a replica on broker FULL. Its disk is a small file system, which the bench
+fills to 60 % of the way from soft to hard, then up to the hard limit, and then empties. The contenders are
+``factor.scope=topics``, ``factor.scope=cluster``, which is proposal 035, and Strimzi's plugin.
 """
 
 import itertools
@@ -49,15 +49,15 @@ SOFT: Final = 200 * MEGA  # bytes used of the full disk
 HARD: Final = 300 * MEGA
 CAPACITY: Final = 400 * MEGA
 NEVER: Final = 10**15  # bytes used of the other disks
-SLOWED: Final = 0.6  # of the way from soft to hard: the policy `limits` gives the factor 0.4
-WARM_UP: Final = 10.0  # seconds, as are the next two
-SETTLED: Final = 5.0  # after each change of the disk
-WATCHED: Final = 25.0  # in each state
+SLOWED: Final = 0.6  # share of the way from soft to hard: the policy `limits` gives the factor 0.4
+WARM_UP: Final = 10.0  # seconds, like the next two
+SETTLED: Final = 5.0  # the wait after each change of the disk
+WATCHED: Final = 25.0  # the time of watching in each state
 SMALL: Final = {"log.cleaner.dedupe.buffer.size": "8388608", "num.io.threads": "4", "quota.window.num": "2"}
 
 
 class Contender(StrEnum):
-    """What all brokers load, by its name in the table."""
+    """The plugin of all brokers, by its name in the table."""
 
     TOPICS = "quotahost, factor.scope=topics"
     CLUSTER = "quotahost, factor.scope=cluster"
@@ -65,7 +65,7 @@ class Contender(StrEnum):
 
 
 class SpreadProducer(PacedProducer):
-    """Writes to several topics in turn, at one rate in all."""
+    """Writes to several topics in turn, at one total rate."""
 
     def __init__(self, config: dict[str, Any], topics: Sequence[str], rate: float) -> None:
         """``rate`` is in bytes/s."""
@@ -79,11 +79,11 @@ class SpreadProducer(PacedProducer):
 
 @dataclass(frozen=True)
 class Found:
-    """One contender."""
+    """The results of one contender."""
 
-    rates: list[list[float]]  # bytes/s of each client before, in THROTTLE, in PAUSE and after that
-    until_stop: int  # bytes that the topics grew on the full disk between its limit and the stop of all brokers
-    after_stop: int  # bytes that they grew in the WATCHED seconds after that
+    rates: list[list[float]]  # bytes/s of each client before, in THROTTLE, in PAUSE and after the PAUSE
+    until_stop: int  # growth of the topics on the full disk between its limit and the stop of all brokers, in bytes
+    after_stop: int  # their growth in the WATCHED seconds after the stop, in bytes
     failed: int  # records that were not delivered
 
 
@@ -112,14 +112,14 @@ def _properties(contender: Contender, node: KafkaNode) -> dict[str, str]:
         "factor.scope": contender.rpartition("=")[2],
         "fence.authorizer": "none",
     }
-    # A volume of a broker that publishes no limits would be judged by those of the broker that reads its snapshot.
+    # Every broker publishes limits: otherwise a broker that reads the snapshot would apply the limits of the reader.
     soft, hard = (SOFT, HARD) if node.node_id == FULL else (NEVER, NEVER)
     limits = {"static.storage.soft": str(soft), "static.storage.hard": str(hard)}
     return plugin_properties(own | limits | {"static.produce": str(QUOTA), "static.scope": "client"}) | FENCE
 
 
 def run(contender: Contender) -> Found:
-    """Starts six brokers, and takes the disk of one through OPEN, THROTTLE, PAUSE and back."""
+    """Starts six brokers, and takes one broker's disk through OPEN, THROTTLE, PAUSE and back."""
     with _cluster(contender) as cluster, ExitStack() as stack:
         eventually(lambda: not any(is_stopped(node) for node in cluster.brokers), what="all brokers OPEN")
         clients = _clients(cluster, stack)
@@ -127,7 +127,7 @@ def run(contender: Contender) -> Found:
         time.sleep(WARM_UP)
         rates = [_watch(cluster, clients)]
         ballast.to(SOFT + SLOWED * (HARD - SOFT))
-        if contender is not Contender.STRIMZI:  # it has no soft limit
+        if contender is not Contender.STRIMZI:  # Strimzi's plugin has no soft limit
             eventually(lambda: all(factor(node) < 1 for node in cluster.brokers), what="a factor below 1")
         time.sleep(SETTLED)
         rates.append(_watch(cluster, clients))
@@ -146,7 +146,7 @@ def run(contender: Contender) -> Found:
 
 
 def _clients(cluster: Cluster, stack: ExitStack) -> list[SpreadProducer]:
-    """Creates the topics; starts the clients, those of broker 1 first."""
+    """Creates the topics, and starts the clients, those of broker 1 first."""
     leaders = {f"t-{number}": number % BROKERS + 1 for number in range(TOPICS)}
     place_topics(cluster, {topic: [leader, leader % BROKERS + 1] for topic, leader in leaders.items()})
     clients = []
@@ -159,7 +159,7 @@ def _clients(cluster: Cluster, stack: ExitStack) -> list[SpreadProducer]:
 
 
 def _watch(cluster: Cluster, clients: list[SpreadProducer]) -> list[float]:
-    """Bytes/s of each client in the next WATCHED seconds."""
+    """Returns the bytes/s of each client in the next WATCHED seconds."""
     began = time.monotonic()
     time.sleep(WATCHED)
     check_alive(*cluster.brokers)
@@ -167,13 +167,13 @@ def _watch(cluster: Cluster, clients: list[SpreadProducer]) -> list[float]:
 
 
 def _on_full_disk(cluster: Cluster) -> int:
-    """Bytes of the clients' topics on the full disk."""
+    """Returns the bytes of the clients' topics on the full disk."""
     segments = cluster.brokers[FULL - 1].data_dirs[0].glob("t-*/*.log")
     return sum(segment.stat().st_size for segment in segments)
 
 
 def report(found: dict[Contender, Found]) -> str:
-    """A Markdown table."""
+    """Returns a Markdown table."""
     heads = ["mean (least) share of the rate offered", "clients of topics", "before", "THROTTLE", "PAUSE", "after"]
     heads += ["kB more on the full disk until the stop", f"bytes in the {WATCHED:.0f} s after", "records lost"]
     return table(heads, [row for contender, each in found.items() for row in _rows(contender, each)])
@@ -188,7 +188,7 @@ def _rows(contender: Contender, found: Found) -> Iterator[list[str]]:
 
 
 def _shares(found: Found, state: int, affected: bool) -> list[float]:
-    """Each client's rate in a state, as a share of what it offers."""
+    """Returns each client's rate in a state, as a share of its offered rate."""
     leaders = [broker for broker in range(1, BROKERS + 1) for _ in range(TOPICS // BROKERS // EACH)]
     pairs = zip(leaders, found.rates[state], strict=True)
     return [rate / RATE for leader, rate in pairs if (FULL in (leader, leader % BROKERS + 1)) is affected]

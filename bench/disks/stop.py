@@ -23,7 +23,7 @@ RATE: Final = 20e6  # bytes/s of the client that stays connected
 
 @dataclass(frozen=True)
 class Stopped:
-    """One run."""
+    """The results of one run."""
 
     seconds: float  # from the crossing of the hard limit until the plugin reported the stop
     until_then: int  # bytes appended in that time
@@ -32,7 +32,7 @@ class Stopped:
 
 
 def run(contender: Contender) -> Stopped:
-    """Runs one broker, whose disk these clients fill themselves."""
+    """Runs one broker, whose disk the clients fill themselves."""
     with brokers(contender, 1, HEADROOM) as cluster, ExitStack() as stack:
         (node,) = cluster.brokers
         for topic in ("again", "steady", "exempt"):
@@ -48,7 +48,7 @@ def run(contender: Contender) -> Stopped:
         again, steady, everything = (on_disk(cluster, topic) for topic in ("again", "steady", "*"))
         time.sleep(AFTER)
         assert is_stopped(node), "the broker has let go meanwhile"
-        # The broker still serves exempt clients, so the stop is no crash.
+        # The broker still serves exempt clients, so it has not crashed.
         fill_topic(node.client_config("filler", "filler"), "exempt", 10_000)
         return Stopped(
             seconds, everything - at_limit, on_disk(cluster, "again") - again, on_disk(cluster, "steady") - steady

@@ -1,9 +1,9 @@
-"""Measures how evenly producers follow a factor that falls, a stop, and the release, with 2 and with 11 quota windows.
+"""Measures how evenly producers follow a falling factor, a stop, and the release, with 2 and with 11 quota windows.
 
-All brokers run at the same time, each on a small file system of its own, whose used bytes take the same path: from the
-soft limit to where the policy ``limits`` gives 0.3, in FALL seconds; they stay there for HELD seconds; then the volume
-is full for STOPPED seconds, and then nearly empty. The stock broker's quota is set by hand by the same factor, once a
-second; at the stop it gets what quotahost's ``floor.bytes`` is, as Kafka knows no stop. Strimzi's plugin has no factor
+All brokers run at the same time, each on a small file system of its own, whose used bytes follow the same path. They go
+from the soft limit to where the policy ``limits`` gives 0.3, in FALL seconds, and stay there for HELD seconds; then the
+volume is full for STOPPED seconds, and then nearly empty. The stock broker's quota is set by hand to the same factor
+once a second, and at the stop to quotahost's ``floor.bytes``, since Kafka knows no stop. Strimzi's plugin has no factor
 between 1 and 0.
 """
 
@@ -25,39 +25,39 @@ from harness.kafka.node import KafkaNode
 ROOM: Final = Room(quota=2 * MEGA, soft=100 * MEGA, hard=300 * MEGA, capacity=400 * MEGA)
 WINDOWS: Final = (2, 11)  # quota.window.num
 HOLDERS: Final[tuple[Holder, ...]] = (Holder.QUOTAHOST, Holder.STOCK, Holder.STRIMZI)
-CLIENTS: Final = 3  # with Strimzi's plugin one, as its clients share the quota
-LEAST: Final = 0.3  # the factor
+CLIENTS: Final = 3  # one with Strimzi's plugin, as its clients share the quota
+LEAST: Final = 0.3  # a factor
 FLOOR: Final = 35_000.0  # bytes/s
-KEEPS: Final = {"segment.bytes": str(1 << 20), "retention.bytes": str(8 << 20)}  # so that the rest is the ballast's
+KEEPS: Final = {"segment.bytes": str(1 << 20), "retention.bytes": str(8 << 20)}  # so that the ballast fills the rest
 WARM_UP: Final = 20.0  # seconds at factor 1
-FALL: Final = 60.0  # seconds, as are the next three
+FALL: Final = 60.0  # seconds, like the next three
 HELD: Final = 50.0
 STOPPED: Final = 20.0
 AFTER: Final = 25.0
-MEAN: Final = 5.0  # seconds of each mean
-BACK: Final = 0.9  # of the quota
+MEAN: Final = 5.0  # seconds that each mean covers
+BACK: Final = 0.9  # share of the quota
 
 
 def factor_at(second: float) -> float:
-    """The factor that the volume asks for, so many seconds after it begins to fill and before the stop."""
+    """Returns the factor for the volume's level, so many seconds after it begins to fill and before the stop."""
     return 1 - (1 - LEAST) * min(1.0, second / FALL)
 
 
 @dataclass(frozen=True)
 class Followed:
-    """What one client got on one broker."""
+    """The results of one client on one broker."""
 
     means: list[float]  # bytes/s over MEAN seconds each, divided by factor x quota, until the stop
     silence: float  # the longest time in seconds in which nothing was acknowledged, until the stop
-    throttle: float  # the longest throttle time in seconds that the client was told, until the release
+    throttle: float  # the longest throttle time in seconds that the client got from the broker, until the release
     beyond: int  # bytes acknowledged after the volume was full, until the release
-    first: float  # bytes/s in the second from the first byte after the release on, divided by the quota
-    back: float | None  # seconds from the release until a whole second gave 90 % of the quota; None if none did
-    after: list[float]  # bytes/s over MEAN seconds each from that first byte on, divided by the quota
+    first: float  # bytes/s in the second from the first byte after the release, divided by the quota
+    back: float | None  # seconds from the release until a whole second had 90 % of the quota; None if none had
+    after: list[float]  # bytes/s as means over MEAN seconds from that first byte, divided by the quota
 
 
 def run(holder: Holder, windows: int) -> list[Followed]:
-    """Takes one broker all the way; one result for each client."""
+    """Takes one broker through the whole path; returns one result for each client."""
     with ExitStack() as stack:
         node = stack.enter_context(small_broker(holder, ROOM, windows))
         create_topic(node, "t", config=KEEPS)
@@ -71,7 +71,7 @@ def run(holder: Holder, windows: int) -> list[Followed]:
 
 
 def _play(holder: Holder, node: KafkaNode, ballast: Ballast, began: float) -> tuple[float, float]:
-    """Takes the volume, and the stock broker's quota, all the way; returns the moments when it was full, and free."""
+    """Takes volume (and the stock broker's quota) through the whole path; returns when it was full, and when free."""
     by_hand = holder is Holder.STOCK
     while (second := time.monotonic() - began) < FALL + HELD:
         ballast.to(ROOM.hard - factor_at(second) * ROOM.band)
@@ -107,13 +107,13 @@ def _followed(load: ProducerLoad, began: float, full: float, free: float) -> Fol
 
 
 def _back(meter: Meter, free: float, end: float) -> float | None:
-    """Seconds from the release until the second before had 90 % of the quota."""
+    """Returns the seconds from the release until the second before had 90 % of the quota."""
     steps = (n / 10 for n in range(1, int(10 * (end - free))))
     return next((each for each in steps if meter.rate(free + each - 1, free + each) >= BACK * ROOM.quota), None)
 
 
 def report(windows: int, runs: dict[Holder, list[Followed]]) -> str:
-    """A Markdown table of all clients of each broker."""
+    """Returns a Markdown table of all clients of each broker."""
     heads = [f"quota.window.num={windows}", f"{MEAN:.0f} s means / (factor x quota)", "longest silence, s"]
     heads += ["longest throttle time told, s", "kB beyond hard", "first second after the release / quota"]
     heads += ["s until 90 % of the quota", f"{MEAN:.0f} s means after that / quota"]
@@ -139,8 +139,8 @@ def _range(values: list[float]) -> str:
 
 
 def main(runs: int | None = None) -> str:
-    """Measures all of them at once, with each number of windows; returns the Markdown tables."""
-    strimzi_jars()  # downloads them at most once: the threads would do it all at the same time
+    """Measures all brokers at once, with each number of windows; returns the Markdown tables."""
+    strimzi_jars()  # downloads the jars once: otherwise all threads would do it at the same time
     tables = []
     for windows in WINDOWS:
         found: dict[Holder, list[Followed]] = {holder: [] for holder in HOLDERS}

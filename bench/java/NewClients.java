@@ -10,16 +10,16 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.PythonQuotaCallback;
 
 /**
- * Measures how fast new clients get their own quota, in a JVM with the callback and nothing else.
+ * Measures how fast new clients get their own quota, in a JVM that runs only the callback.
  *
- * <p>Arguments: the Python executable, the number of clients, then more properties (name=value, without prefix).
- * It prints a line {@code name value unit} for each figure.
+ * <p>Arguments: the Python executable, the number of clients, then more properties (name=value, without prefix). The program
+ * prints a line {@code name value unit} for each figure.
  */
 public final class NewClients {
     private static final String NEWCOMERS = "<newcomers";
-    /** Bursts before the JVM has compiled what they need, and those that are measured after that. */
+    /** The bursts before the JVM has compiled the needed code, and the measured bursts after that. */
     private static final int WARM_UP = 10, MEASURED = 20;
-    /** Request threads ask for a client now and then. One that asked without a pause would take a core from those that answer. */
+    /** The pause between two questions for a client. A thread that asks without a pause would take a core from those that answer. */
     private static final long POLL_NANOS = 20_000;
 
     public static void main(String[] args) throws Exception {
@@ -42,7 +42,7 @@ public final class NewClients {
         }
     }
 
-    /** Prints medians of so many bursts, one after the other: what passes until the last client is known, and the host's CPU. */
+    /** Prints medians over so many bursts, one after the other: the time until the last client is known, and the host's CPU time. */
     private static void bursts(PythonQuotaCallback callback, int count, String run, int times) throws InterruptedException {
         double[] millis = new double[times], cpus = new double[times];
         for (int i = 0; i < times; i++) {
@@ -73,7 +73,7 @@ public final class NewClients {
         return sorted[sorted.length / 2];
     }
 
-    /** What the host's thread has used of the CPU: other work on the machine changes it less than the time that passes. */
+    /** Returns the CPU time of the host's thread, since other load on the machine disturbs it less than the elapsed time. */
     private static long hostCpuNanos() {
         for (Thread each : Thread.getAllStackTraces().keySet()) {
             if (each.getName().equals("quotahost-host")) return ManagementFactory.getThreadMXBean().getThreadCpuTime(each.getId());

@@ -1,5 +1,5 @@
-"""Real clients that put load on a broker, and meters of what they achieve.
+"""Real clients that put load on a broker, and meters of their throughput.
 
-``producer`` and ``consumer`` are loads that run until they are stopped; ``raw`` and ``mutations``
-send single requests. Tests, the demo and the benches import from here.
+``producer`` and ``consumer`` are loads that run until they are stopped; ``raw`` and ``mutations`` send single requests.
+Tests, the demo and the benches import from here.
 """

@@ -15,10 +15,10 @@ from harness.clients.load import Load
 class ConsumerLoad(Load):
     """Consumes all partitions of a topic from the beginning, and starts again at each partition's end.
 
-    So a topic of 50 MB feeds it for ever, unless ``enable.partition.eof`` is given as False. It belongs to no consumer
-    group. It fetches only 1 MB ahead, so that its rate follows a change of quota at once. A fetch may end in the middle
-    of a batch; Kafka charges for that part although the client has to fetch the batch again. ``fill_topic`` makes
-    batches so small that this stays below 2%.
+    So a topic of 50 MB is enough forever, unless ``enable.partition.eof`` is given as False. The load belongs to no
+    consumer group. It fetches only 1 MB ahead, so that its rate follows a change of quota immediately. A fetch may end
+    in the middle of a batch; Kafka charges for that part although the client must fetch the batch again. ``fill_topic``
+    makes batches so small that this cost stays below 2%.
     """
 
     def __init__(self, config: Mapping[str, Any], topic: str) -> None:

@@ -12,7 +12,7 @@ from confluent_kafka import ThrottleEvent
 from harness.clients.meter import Meter
 from harness.system.background import Background
 
-# The window of Kafka's quotas by default, in seconds: `quota.window.num` samples of 1 s.
+# The default window of Kafka's quotas, in seconds: `quota.window.num` samples of 1 s.
 KAFKA_WINDOW: Final = 11.0
 # Broker properties that shorten the window for tests, and the resulting window in seconds.
 QUICK_QUOTAS: Final = {"quota.window.num": "3", "controller.quota.window.num": "3"}
@@ -23,7 +23,7 @@ class Load(Background):
     """A producer or a consumer. ``_run`` makes the client, so that librdkafka destroys it when the thread ends.
 
     Attributes:
-        topic: the topic that it writes or reads; a producer of several has the one of its newest record here.
+        topic: the topic that the load writes or reads; for several topics, that of the latest record.
         meter: counts the bytes that the broker acknowledged, or that were consumed.
         errors: librdkafka's messages about deliveries or fetches that failed.
     """
@@ -33,7 +33,7 @@ class Load(Background):
         super().__init__()
         self.topic = topic
         self.meter = Meter()
-        self._throttles: list[tuple[float, float]] = []  # when brokers reported it (monotonic s), and how many seconds
+        self._throttles: list[tuple[float, float]] = []  # time of each report (monotonic s), and the reported seconds
         self.errors: list[str] = []
 
     def start(self) -> Self:
@@ -42,7 +42,7 @@ class Load(Background):
         return super().start()
 
     def max_throttle(self, since: float = 0.0) -> float:
-        """The longest throttle time in seconds that a broker reported since that monotonic moment."""
+        """Returns the longest throttle time in seconds that a broker reported since that monotonic time."""
         return max((seconds for moment, seconds in list(self._throttles) if moment >= since), default=0.0)
 
     def _on_throttle(self, event: ThrottleEvent) -> None:

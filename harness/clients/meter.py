@@ -1,6 +1,6 @@
-"""Counts bytes and messages over time, and works out rates between any two moments.
+"""Counts bytes and messages over time, and computes rates between any two moments.
 
-Loads count in a meter what brokers acknowledge; tests and pictures read rates from it afterwards.
+A load counts in a meter what brokers acknowledge; tests and pictures read rates from the meter afterwards.
 """
 
 import bisect
@@ -25,7 +25,7 @@ class Meter:
         self._totals = [0]
 
     def add(self, size: int, messages: int = 1) -> None:
-        """Counts some messages of ``size`` bytes in all."""
+        """Counts some messages of ``size`` bytes in total."""
         self.bytes += size
         self.messages += messages
         now = time.monotonic()
@@ -33,22 +33,22 @@ class Meter:
             self._totals[-1] = self.bytes
         else:
             self._totals.append(self.bytes)
-            self._times.append(now)  # after its total: a reader looks up the time first
+            self._times.append(now)  # after its total, since a reader looks up the time first
 
     def total_at(self, moment: float) -> int:
-        """The bytes that were counted up to that moment."""
+        """Returns the bytes that were counted up to that moment."""
         at = bisect.bisect_right(self._times, moment) - 1
         return self._totals[at] if at >= 0 else 0
 
     def rate(self, start: float, end: float) -> float:
-        """Bytes/s between two moments."""
+        """Returns bytes/s between two moments."""
         return (self.total_at(end) - self.total_at(start)) / (end - start)
 
     def smooth_rate(self, start: float, end: float) -> float:
-        """Bytes/s between two moments, weighted: the middle counts most and the ends nothing (a Hann window).
+        """Returns bytes/s between two moments, weighted: the middle counts most and the ends nothing (a Hann window).
 
-        If the rate goes up and down in cycles, this is its mean wherever in a cycle the ends lie. Over three
-        cycles or more the error is a few percent.
+        If the rate goes up and down in cycles, this is its mean, wherever in a cycle the ends lie. Over three cycles or
+        more the error is a few percent.
         """
         first, last = (bisect.bisect_right(self._times, moment) for moment in (start, end))
         turn = 2 * math.pi / (end - start)
@@ -59,6 +59,6 @@ class Meter:
         return weighted / (end - start)
 
     def rate_over(self, seconds: float) -> float:
-        """Bytes/s over the last so many seconds."""
+        """Returns bytes/s over the last so many seconds."""
         now = time.monotonic()
         return self.rate(now - seconds, now)

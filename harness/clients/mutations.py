@@ -39,11 +39,11 @@ def mutate(
         kind: sends CreateTopics, CreatePartitions or DeleteTopics, in the newest version.
         topics: the number of partitions that each topic shall have, by name; "delete" ignores the number.
         validate_only: the broker checks the request but changes nothing.
-        retry: whether the client itself sends a topic again that exceeds the quota, as it does by default.
-        timeout: seconds for which it may try (``default.api.timeout.ms``).
+        retry: whether the client itself retries a topic that exceeds the quota, as it does by default.
+        timeout: seconds for which the client may try (``default.api.timeout.ms``).
 
     Returns:
-        By topic its error, or None if the broker did what was asked.
+        The error of each topic, or None if the broker did what was asked.
     """
     options = (validate_only, retry, int(timeout * 1000))
     errors = helper(node.version).ask("mutate", node.bootstrap, client_id, kind, dict(topics), *options)

@@ -13,15 +13,15 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from harness.clients.load import Load
 
-# The errors of records that the load itself purged when it stopped: the broker did not fail them.
+# The errors of records that the load itself purged when it stopped; the broker did not reject them.
 _GIVEN_UP: Final = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 
 
 class ProducerLoad(Load):
     """Produces records of zeros, noise or numbers to all partitions of a topic, as fast as the broker takes them.
 
-    Batches are small and the queue is short (1 MB), so that the acknowledged rate follows a change of quota at
-    once. The meter counts the bytes of values; Kafka charges about 8 bytes more a record and 61 more a batch.
+    Batches are small and the queue is short (1 MB), so that the acknowledged rate follows a change of quota
+    immediately. The meter counts the bytes of values; Kafka charges about 8 bytes more per record and 61 per batch.
 
     Attributes:
         sent: how many records were handed to the client.
@@ -44,7 +44,7 @@ class ProducerLoad(Load):
             record_size: bytes of each value.
             rate: bytes/s to offer; None for as fast as possible. After a stall it makes up for a quarter of a second.
             numbered: the values are "0", "1", ... instead.
-            noise: the value is of random bytes, which no compression shortens.
+            noise: the value consists of random bytes, which cannot be compressed.
         """
         super().__init__(topic)
         self._config: Final = config
@@ -71,7 +71,7 @@ class ProducerLoad(Load):
             else:
                 self._produce(client)
         self._undelivered = client.flush(self._drain_for)
-        client.purge()  # delivering the queue of a throttled client could take minutes
+        client.purge()  # to deliver the queue of a throttled client could take minutes
         client.flush(1)
 
     def _is_ahead(self) -> bool:
@@ -100,7 +100,7 @@ class ProducerLoad(Load):
 
 
 def fill_topic(config: Mapping[str, Any], topic: str, size: int) -> None:
-    """Produces size bytes, in values of 1,000 and batches of 16 KiB, and waits until they are delivered.
+    """Produces size bytes, in values of 1,000 bytes and batches of 16 KiB, and waits until they are delivered.
 
     Raises:
         TimeoutError: not all records were delivered within 120 s.

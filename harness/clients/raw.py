@@ -1,9 +1,9 @@
 """A client that sends single requests of known size at known times.
 
-Tests use it to predict Kafka's throttle times to the millisecond, which a real client's batching and
-pipelining would hide. kafka-python's classes write and read the messages, in versions that the caller knows: in old
-ones, whose requests are short, and for changes of topics also in those that know strict quotas (KIP-599). A client that
-asks in a strict version gets an error for each topic that is refused; for an older one the broker does everything and
+Tests use this client to predict Kafka's throttle times to the millisecond, which a real client's batching and
+pipelining would hide. kafka-python's classes encode and decode the messages, in versions that the caller knows: in old
+versions, whose requests are short, and for changes of topics also in versions that know strict quotas (KIP-599). A
+client with a strict version gets an error for each refused topic. For an older version the broker does everything and
 then mutes the connection.
 """
 
@@ -37,8 +37,8 @@ PRODUCE: Final = (0, 3)  # the key and version of Produce
 QUOTA_EXCEEDED: Final = 89  # Errors.THROTTLING_QUOTA_EXCEEDED
 _FETCH, _API_VERSIONS = (1, 4), (18, 0)
 _ACKS, _TIMEOUT_MS, _WAIT_MS = -1, 10_000, 0
-_BATCH: Final = 500  # clients that are introduced before their responses are read
-#: By kind: the last version that knows no strict quotas, and the first that does.
+_BATCH: Final = 500  # clients that send requests before their responses are read
+#: The last version without strict quotas and the first version with them, by kind.
 _MUTATIONS: Final = {"create": (4, 6), "grow": (1, 3), "delete": (3, 5)}
 _ANSWERS: Final[dict[int, Any]] = {
     0: ProduceResponse, 1: FetchResponse, 19: CreateTopicsResponse, 20: DeleteTopicsResponse,
@@ -47,7 +47,7 @@ _ANSWERS: Final[dict[int, Any]] = {
 
 
 def now_ms() -> int:
-    """Wall clock, as Kafka reads it: ``Time.SYSTEM.milliseconds``."""
+    """Returns the wall clock as Kafka reads it: ``Time.SYSTEM.milliseconds``."""
     return time.time_ns() // 1_000_000
 
 
@@ -58,26 +58,26 @@ class RoundTrip:
     The broker read its clock at some moment between ``sent_ms`` and ``received_ms``.
     """
 
-    api: tuple[int, int]  # key and version of both
+    api: tuple[int, int]  # key and version of request and response
     sent_ms: int  # wall clock in ms before the request was sent
-    received_ms: int  # wall clock in ms once the response was there
-    body_size: int  # bytes of the request without its header. A PRODUCE quota is charged with them
-    response: bytes  # the response from its correlation id on. A FETCH quota is charged with its length
+    received_ms: int  # wall clock in ms when the response was there
+    body_size: int  # bytes of the request without its header; a PRODUCE quota is charged with these bytes
+    response: bytes  # the response from its correlation id on; a FETCH quota is charged with its length
 
     @property
     def duration_ms(self) -> int:
-        """Milliseconds from sending to receiving: by so much the moment of the charge is uncertain."""
+        """The milliseconds from sending to receiving: the uncertainty of the moment of the charge."""
         return self.received_ms - self.sent_ms
 
     @property
     def answer(self) -> Any:
-        """The response as kafka-python reads it."""
+        """The response as kafka-python decodes it."""
         key, version = self.api
         return _ANSWERS[key].decode(self.response, version=version, header=True)
 
     @property
     def throttle_ms(self) -> int:
-        """For how long the broker mutes the connection, or tells the client to wait."""
+        """The time in ms for which the broker mutes the connection, or tells the client to wait."""
         return int(self.answer.throttle_time_ms)
 
     @property
@@ -101,7 +101,7 @@ class RawClient:
         self._socket: Final = socket.create_connection(("127.0.0.1", node.ports[listener]))
 
     def rename(self, client_id: str | None) -> None:
-        """The further requests carry this client-id: over one connection a client can be many."""
+        """Makes further requests carry this client-id: one connection can be many clients."""
         name = None if client_id is None else client_id.encode()
         self._client = struct.pack(">h", -1 if name is None else len(name)) + (name or b"")
 
@@ -121,12 +121,12 @@ class RawClient:
     def mutate(
         self, kind: Kind, topics: Mapping[str, int], *, strict: bool = True, validate_only: bool = False
     ) -> RoundTrip:
-        """Changes topics by one request; its answer comes before the connection is muted.
+        """Changes topics with one request; its answer comes before the connection is muted.
 
         Args:
             kind: sends CreateTopics v6, CreatePartitions v3 or DeleteTopics v5; if not strict v4, v1 or v3.
             topics: the number of partitions that each topic shall have, by name; "delete" ignores the number.
-            strict: whether the version is one that gets an error when the quota is exceeded.
+            strict: whether to use a version that gets an error when the quota is exceeded.
             validate_only: the broker checks the request but changes nothing; not for "delete".
         """
         options: dict[str, Any] = {"timeout_ms": 3 * _TIMEOUT_MS}
@@ -153,7 +153,7 @@ class RawClient:
         self._send(_API_VERSIONS, b"")
 
     def has_response(self, within: float) -> bool:
-        """Whether the response to a ping arrives within so many seconds; if so, reads it."""
+        """Returns whether the response to a ping arrives within so many seconds; if so, reads the response."""
         if not select.select([self._socket], [], [], within)[0]:
             return False
         self._receive(within)
@@ -193,7 +193,7 @@ class RawClient:
 def introduce_clients(
     node: KafkaNode, client_ids: Iterable[str | None], api: tuple[int, int] = _API_VERSIONS, body: bytes = b""
 ) -> int:
-    """Makes clients known by one request of each, all over one connection, as ANONYMOUS.
+    """Introduces clients with one request of each, all over one connection, as ANONYMOUS.
 
     Args:
         node: a running broker.
@@ -202,7 +202,7 @@ def introduce_clients(
         body: of each request.
 
     Returns:
-        How many requests the broker answered.
+        The number of requests that the broker answered.
     """
     answered, names = 0, iter(client_ids)
     with RawClient(node, None) as client:
@@ -217,7 +217,7 @@ def introduce_clients(
 
 
 def produce_body(topic: str, batch: bytes) -> bytes:
-    """The body of a request PRODUCE with a record batch for partition 0."""
+    """Returns the body of a Produce request with a record batch for partition 0."""
     data = ProduceRequest.TopicProduceData
     partition = data.PartitionProduceData(index=0, records=batch)
     topics = [data(name=topic, partition_data=[partition])]
@@ -226,7 +226,7 @@ def produce_body(topic: str, batch: bytes) -> bytes:
 
 
 def record_batch(value: int | bytes) -> bytes:
-    """A batch of Kafka's message format 2 with one record, which has this value, or so many zeros, and no key."""
+    """Returns a batch of Kafka's message format 2 with one record without a key: this value, or so many zeros."""
     content = bytes(value)
     builder = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=len(content) + 1000)
     builder.append(timestamp=now_ms(), key=None, value=content)

@@ -1,7 +1,7 @@
 """Archives the classes that a broker loads (Java's class data sharing).
 
-A broker that starts from the archive needs half the time. ``KafkaNode`` asks for the archive at each start;
-the first start for a Kafka version and a JVM makes it.
+A broker that starts from the archive needs half the time. ``KafkaNode`` asks for the archive at each start; the first
+start for a Kafka version and a JVM makes the archive.
 """
 
 import hashlib

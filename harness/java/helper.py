@@ -1,7 +1,7 @@
 """Talks to the helper JVM (``src/Helper.java``), which does for the tests what only Java can do.
 
 One JVM for each Kafka version runs Kafka's command line tools, its Admin client, its own producer, and JMX queries.
-Requests and answers are lines of JSON. ``harness.kafka`` and ``harness.java.jmx`` are its callers.
+Requests and answers are lines of JSON. ``harness.kafka`` and ``harness.java.jmx`` use it.
 """
 
 import json
@@ -21,7 +21,7 @@ _ATTACHES_WITHIN: Final = 60_000  # ms; the JDK's 10 s are too few for a broker 
 
 
 class HelperError(Exception):
-    """The helper answered with an exception instead of a result; the message names its class and its text."""
+    """The helper answered with an exception instead of a result; the message has the exception's class and text."""
 
 
 class Helper:
@@ -43,7 +43,7 @@ class Helper:
         with self._lock:
             try:
                 answer = self._send(request.encode(), timeout)
-            except BaseException:  # a late answer must not be taken for that of the next request
+            except BaseException:  # a late answer must not be taken for the next request's answer
                 self.end()
                 raise
         if "error" in answer:
@@ -84,6 +84,6 @@ _helpers_lock = threading.Lock()
 
 
 def helper(version: str = DEFAULT_VERSION) -> Helper:
-    """The helper for that Kafka version, one for the whole process."""
+    """Returns the helper for that Kafka version, one for the whole process."""
     with _helpers_lock:
         return _helpers.setdefault(version, Helper(version))

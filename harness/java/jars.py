@@ -1,6 +1,6 @@
-"""Gets Kafka brokers and other Java artefacts by Maven, once, into ``build/``.
+"""Gets Kafka brokers and other Java artefacts with Maven, once, into ``build/``.
 
-The harness runs real brokers of several versions. ``made_once`` keeps what takes long to make, for all test processes.
+The harness runs real brokers of several versions. ``made_once`` keeps slowly made results for all test processes.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ _ARTEFACT_POM: Final = """\
   </dependency></dependencies>
 </project>
 """
-# A jar beside the main one, like Kafka's tests: whoever wants it has the artefact's own dependencies already.
+# A jar beside the main one, like Kafka's tests: its user already has the artefact's own dependencies.
 _CLASSIFIED: Final = """
     <classifier>{classifier}</classifier>
     <exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"""
@@ -38,7 +38,7 @@ class ResolveFailed(Exception):
 
 
 def broker_jars(version: str = DEFAULT_VERSION) -> Path:
-    """The directory with the jars of a Kafka broker, log4j 2 included.
+    """Returns the directory with the jars of a Kafka broker, log4j 2 included.
 
     Raises:
         ResolveFailed: mvn is missing, or it failed.
@@ -47,9 +47,9 @@ def broker_jars(version: str = DEFAULT_VERSION) -> Path:
 
 
 def maven_jar(coordinates: str) -> Path:
-    """The directory with the jar of ``group:artifact:version`` and its runtime dependencies.
+    """Returns the directory with the jar of ``group:artifact:version`` and its runtime dependencies.
 
-    With a classifier (``group:artifact:version:classifier``) it contains that jar alone.
+    With a classifier (``group:artifact:version:classifier``) the directory contains only that jar.
 
     Raises:
         ValueError: coordinates are not group:artifact:version, or with a classifier.
@@ -94,7 +94,7 @@ def _copy_dependencies(directory: Path, what: str, kafka_version: str) -> None:
 
 
 def made_once(target: Path, make: Callable[[Path], None]) -> Path:
-    """The file or directory, which the first process that needs it has made at the place given; others wait for it."""
+    """Returns the file or directory. The first process that needs it makes it at the given place; others wait."""
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         with (target.parent / ".lock").open("w") as lock:
@@ -103,5 +103,5 @@ def made_once(target: Path, make: Callable[[Path], None]) -> Path:
                 with tempfile.TemporaryDirectory(dir=target.parent, prefix=".making-") as scratch:
                     fresh = Path(scratch, "fresh")
                     make(fresh)
-                    fresh.rename(target)  # only when it is complete
+                    fresh.rename(target)  # moved only when it is complete
     return target

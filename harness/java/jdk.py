@@ -22,7 +22,7 @@ class JavaError(Exception):
 
 
 def program(name: str) -> str:
-    """The path of ``java`` or ``javac``: from JAVA_HOME if set, else from PATH.
+    """Returns the path of ``java`` or ``javac``: from JAVA_HOME if set, otherwise from PATH.
 
     Raises:
         JavaError: neither has it.
@@ -36,7 +36,7 @@ def program(name: str) -> str:
 
 
 def tool(name: str) -> list[str]:
-    """How ``keytool``, ``javap`` and the like begin: without the JVM's second compiler they cost half the work."""
+    """Returns the first words of ``keytool`` or ``javap``, which take half the work without the second compiler."""
     return [program(name), "-J-XX:TieredStopAtLevel=1"]
 
 
@@ -46,7 +46,7 @@ def class_path(entries: Iterable[Path]) -> str:
 
 
 def harness_classes(version: str = DEFAULT_VERSION) -> Path:
-    """The directory with the compiled classes of ``harness/java/src``, cached by their content and Kafka's version.
+    """Returns the directory of the compiled ``harness/java/src``, cached by content and Kafka's version.
 
     Raises:
         JavaError: there is no javac, or it found errors.

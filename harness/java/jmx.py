@@ -13,20 +13,20 @@ from harness.kafka.node import KafkaNode
 class Jmx:
     """The MBeans of a running node. Values arrive in JSON's types, all other values as text.
 
-    The helper attaches to the node's process, so the node needs no JMX port. The first use starts the JVM's
-    management agent in the node, which takes some memory: a bench that measures memory must do so before.
-    Every method raises HelperError with Java's exception if the bean doesn't exist or the node doesn't answer.
+    The helper attaches to the node's process, so the node needs no JMX port. The first use starts the JVM's management
+    agent in the node, which takes some memory, so a bench that measures memory must use JMX before it measures. Every
+    method raises HelperError with Java's exception if the bean doesn't exist or the node doesn't answer.
     """
 
     def __init__(self, node: KafkaNode) -> None:
         self._node: Final = node
 
     def get(self, name: str, attribute: str) -> Any:
-        """One attribute of the bean with that object name."""
+        """Returns one attribute of the bean with that object name."""
         return self._ask("jmx-get", name, attribute)
 
     def query(self, pattern: str) -> dict[str, dict[str, Any]]:
-        """The attributes of every bean that matches an object name pattern, by object name."""
+        """Returns the attributes of every bean that matches an object name pattern, by object name."""
         found: dict[str, dict[str, Any]] = self._ask("jmx-query", pattern)
         return found
 

@@ -1,7 +1,7 @@
-"""What an operator does to a running cluster: topics, client quotas, broker configs, kafka-configs.sh.
+"""The actions of an operator on a running cluster: topics, client quotas, broker configs, kafka-configs.sh.
 
-librdkafka's Admin client creates and deletes topics. The helper JVM does the rest, with Kafka's own Admin client
-and command line tools, because librdkafka lacks client quotas.
+librdkafka's Admin client creates and deletes topics. The helper JVM does the rest, with Kafka's own Admin client and
+command line tools, because librdkafka lacks client quotas.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from harness.system.waiting import eventually
 
 T = TypeVar("T")
 
-# What a broker's plugin answers to a change that it had no time to check; it takes some seconds to say so.
+# The answer of a broker's plugin to a change that it had no time to check; the answer takes some seconds.
 _NOT_CHECKED: Final = "Try again"
 _ATTEMPTS: Final = 10
 
@@ -40,7 +40,7 @@ class ToolFailed(Exception):
 def create_topic(
     node: KafkaNode, topic: str, partitions: int = 1, replicas: int = 1, config: Mapping[str, str] | None = None
 ) -> None:
-    """Creates a topic and waits until every partition has a leader; waits for a cluster that creates none as yet."""
+    """Creates a topic and waits until every partition has a leader, also while a cluster does not create topics yet."""
     admin = AdminClient(node.client_config(client_id="harness"))
     _create(admin, [NewTopic(topic, partitions, replicas, config=dict(config or {}))])
 
@@ -52,11 +52,11 @@ def create_topic(
 
 
 def creates(config: Mapping[str, Any], topic: str, partitions: int, replicas: int, refusals: list[str]) -> bool:
-    """Whether a topic is made, by one try of a client of its own; what a broker refuses goes to ``refusals``.
+    """Returns whether one try of a new client creates a topic; refusals by a broker are added to ``refusals``.
 
     A cluster that doesn't answer yet, or in which no broker is registered yet, refuses nothing.
     """
-    # A client that was there before the brokers waits ever longer between its tries.
+    # A client that was there before the brokers would wait longer and longer between its tries.
     admin = AdminClient(dict(config))
     try:
         admin.create_topics([NewTopic(topic, partitions, replicas)], request_timeout=5)[topic].result(10)
@@ -64,9 +64,9 @@ def creates(config: Mapping[str, Any], topic: str, partitions: int, replicas: in
         return False
     except KafkaException as failure:
         error: KafkaError = failure.args[0]
-        if error.name() == "TOPIC_ALREADY_EXISTS":  # the answer to the try before came too late
+        if error.name() == "TOPIC_ALREADY_EXISTS":  # the answer to the previous try came too late
             return True
-        # Below 0 nobody answers, and a busy controller only later.
+        # A code below 0 means that no broker answers; a busy controller answers later.
         if error.code() >= 0 and error.name() not in ("INVALID_REPLICATION_FACTOR", "REQUEST_TIMED_OUT"):
             refusals.append(f"{error.name()}: {error.str()}")
         return False
@@ -81,7 +81,7 @@ def place_topics(node: KafkaNode | Cluster, brokers: Mapping[str, int | Sequence
 
 
 def _create(admin: AdminClient, topics: Sequence[NewTopic]) -> None:
-    """Creates topics, again and again while a policy of the cluster forbids it: it may not know its disks yet."""
+    """Creates topics, and retries while a policy of the cluster forbids it: the policy may not know its disks yet."""
 
     def created() -> bool:
         try:
@@ -109,7 +109,7 @@ def set_quota(
     user: str | Default | None = None,
     client_id: str | Default | None = None,
 ) -> None:
-    """Sets client quotas by the Admin API (KIP-546); brokers apply them some milliseconds later.
+    """Sets client quotas with the Admin API (KIP-546); brokers apply them some milliseconds later.
 
     Args:
         node: a broker of the cluster.
@@ -124,7 +124,7 @@ def set_quota(
 
 
 def describe_quotas(node: KafkaNode) -> list[tuple[dict[str, str | Default], dict[str, float]]]:
-    """All client quotas of the cluster: entity (``user``, ``client-id``) and numbers by Kafka's keys."""
+    """Returns all client quotas of the cluster: entity (``user``, ``client-id``) and numbers by Kafka's keys."""
     return [
         ({kind: DEFAULT if name is None else name for kind, name in each["entity"].items()}, each["quotas"])
         for each in _ask(node, "describe-quotas")
@@ -134,7 +134,7 @@ def describe_quotas(node: KafkaNode) -> list[tuple[dict[str, str | Default], dic
 def alter_broker_config(node: KafkaNode, config: Mapping[str, str | None], broker: int | None = None) -> None:
     """Changes dynamic configs of one broker, or with ``broker=None`` of all brokers; a value None removes a config.
 
-    A change that a plugin had no time to check, on a busy machine, is sent again, as its message asks for.
+    If a plugin had no time to check a change, on a busy machine, the change is sent again, as its message asks.
 
     Raises:
         HelperError: a broker did not accept the change; the message has its reason.
@@ -148,14 +148,14 @@ def alter_config(node: KafkaNode, kind: str, name: str, config: Mapping[str, str
 
 
 def unregister_broker(node: KafkaNode, broker: int) -> None:
-    """Takes a stopped broker out of the cluster, as ``kafka-cluster.sh unregister`` does."""
+    """Removes a stopped broker from the cluster, as ``kafka-cluster.sh unregister`` does."""
     _ask(node, "unregister", broker)
 
 
 def reassign(node: KafkaNode | Cluster, topic: str, replicas: Sequence[int]) -> None:
-    """Moves partition 0 of a topic to these brokers, has the first of them lead it, and waits until both is so.
+    """Moves partition 0 of a topic to these brokers, makes the first of them the leader, and waits for both.
 
-    A replica that leaves a broker is deleted there soon after; nobody waits for that here.
+    A broker that loses its replica deletes it soon after; this function does not wait for that.
     """
     first = node.brokers[0] if isinstance(node, Cluster) else node
     _ask(first, "reassign", topic, list(replicas))
@@ -187,7 +187,7 @@ def kafka_configs(node: KafkaNode, *args: str) -> str:
 
 
 def kafka_tool(node: KafkaNode, name: str, *args: str) -> str:
-    """Runs ``AclCommand``, ``TopicCommand`` or another tool that brokers' jars don't have, with these arguments alone.
+    """Runs ``AclCommand``, ``TopicCommand`` or another tool that brokers' jars lack, with only these arguments.
 
     Returns:
         The tool's output.

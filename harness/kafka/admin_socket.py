@@ -1,4 +1,4 @@
-"""Asks a node with quotahost as ``quotahost explain`` does: by its admin socket."""
+"""Asks a node with quotahost through its admin socket, as ``quotahost explain`` does."""
 
 from typing import Any
 
@@ -10,11 +10,11 @@ from quotahost.model import Client, QuotaType
 
 
 def ask(node: KafkaNode, *words: str) -> Any:
-    """What the node answers to a question.
+    """Returns the node's answer to a question.
 
     Raises:
-        LookupError: it has no socket (yet).
-        Unusable: it doesn't answer.
+        LookupError: the node has no socket (yet).
+        Unusable: the node doesn't answer.
     """
     found = [broker for broker in running() if broker.pid == node.pid]
     if not found:
@@ -24,12 +24,12 @@ def ask(node: KafkaNode, *words: str) -> Any:
 
 
 def state_now(node: KafkaNode) -> BrokerState:
-    """The state that all clients share."""
+    """Returns the state that all clients share."""
     return BrokerState.of(ask(node, "state"))
 
 
 def quota_now(node: KafkaNode, principal: str, client_id: str, quota_type: str = "PRODUCE") -> QuotaState:
-    """What the node's table has for a client and a quota type."""
+    """Returns what the node's table has for a client and a quota type."""
     client = Client(principal, client_id)
     quotas = parse(ask(node, "client", *client), client).quotas
     return next(each for each in quotas if each.type is QuotaType(quota_type))

@@ -12,7 +12,7 @@ from harness.kafka.settings import new_cluster_id
 
 
 class Cluster:
-    """Nodes on loopback. Either each is broker and controller at once, or controllers are separate nodes.
+    """Nodes on loopback. Either each is broker and controller, or controllers are separate nodes.
 
     Attributes:
         controllers: the nodes that are only controllers, with ids from 1001; empty in a combined cluster.
@@ -52,7 +52,7 @@ class Cluster:
         return ",".join(node.bootstrap for node in self.brokers)
 
     def client_config(self, user: str | None = None, client_id: str | None = None) -> dict[str, Any]:
-        """The librdkafka properties of a client that connects as one of the users, or as ANONYMOUS."""
+        """Returns the librdkafka properties of a client that connects as one of the users, or as ANONYMOUS."""
         configs = [node.client_config(user, client_id) for node in self.brokers]
         return configs[0] | {"bootstrap.servers": ",".join(each["bootstrap.servers"] for each in configs)}
 
@@ -84,4 +84,4 @@ class Cluster:
         return self.start()
 
     def __exit__(self, *_: object) -> None:
-        self.kill()  # a clean stop takes 10 s, as the last nodes wait for a quorum that is gone; nobody needs the data
+        self.kill()  # a clean stop takes 10 s, since the last nodes wait for a lost quorum; the data is not needed

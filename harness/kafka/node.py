@@ -45,8 +45,8 @@ class StartFailed(Exception):
 class KafkaNode(NodeSettings, LoggedProcess):
     """A node that can be started, stopped, killed, and started again with its data; see NodeSettings.
 
-    A ``with`` block starts the node and kills it at its end, as nobody needs the data: a test that wants it to end
-    in good order calls ``stop()``. When this process dies, the node is killed.
+    A ``with`` block starts the node and kills it at its end, since its data is not needed. A test that wants a clean
+    shutdown calls ``stop()``. When this process dies, the node is killed.
     """
 
     def __post_init__(self) -> None:
@@ -107,7 +107,7 @@ class KafkaNode(NodeSettings, LoggedProcess):
         eventually(seen, timeout, f"brokers {ids} seen by broker {self.node_id}")
 
     def broker_ids(self) -> set[int]:
-        """The ids of the brokers that a client sees in the cluster."""
+        """Returns the ids of the brokers that a client sees in the cluster."""
         admin = AdminClient(self.client_config(client_id="harness") | _QUIET)
         return {node.id for node in admin.describe_cluster(request_timeout=10).result().nodes}
 

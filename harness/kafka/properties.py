@@ -1,6 +1,6 @@
 """Writes Java properties files and JAAS configs, with the escapes that Java expects.
 
-Names of users and passwords in tests contain every special character, and both formats must pass them unchanged.
+Users' names and passwords in tests contain every special character, and both formats must keep them unchanged.
 """
 
 from collections.abc import Mapping
@@ -19,10 +19,10 @@ def write_properties(path: Path, properties: Mapping[str, str]) -> None:
 
 
 def plain_jaas(users: Mapping[str, str], own_user: str | None = None) -> str:
-    """The ``sasl.jaas.config`` of a PLAIN listener.
+    """Returns the ``sasl.jaas.config`` of a PLAIN listener.
 
     Args:
-        users: the passwords of those who may connect, by user.
+        users: the passwords of the users who may connect, by user.
         own_user: the user as which the broker connects to other brokers.
     """
     options = {f"user_{name}": password for name, password in users.items()}
@@ -33,7 +33,7 @@ def plain_jaas(users: Mapping[str, str], own_user: str | None = None) -> str:
 
 
 def login_jaas(mechanism: str, user: str, password: str) -> str:
-    """The ``sasl.jaas.config`` of a client that connects as this user by PLAIN or SCRAM."""
+    """Returns the ``sasl.jaas.config`` of a client that connects as this user with PLAIN or SCRAM."""
     module = "plain.Plain" if mechanism == "PLAIN" else "scram.Scram"
     login = f"username={_quoted(user)} password={_quoted(password)}"
     return f"org.apache.kafka.common.security.{module}LoginModule required {login};"

@@ -1,7 +1,7 @@
 """Reads the client quotas that a node enforces, whichever callback decides them.
 
 Kafka's own JMX beans show rates but no bounds. A node started with ``probe=True`` loads the metrics reporter
-``QuotaProbe.java``, which shows both; this module reads it.
+``QuotaProbe.java``, which shows both; this module reads its bean.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Final
 from harness.java.jmx import Jmx
 from harness.kafka.node import KafkaNode
 
-# What ClientQuotaManager.quotaLimit puts in the place of a callback's null.
+# The value that ClientQuotaManager.quotaLimit uses for a callback's null.
 _UNLIMITED: Final = float(2**63 - 1)
 
 
@@ -22,14 +22,14 @@ class EnforcedQuota:
     quota_type: str  # PRODUCE, FETCH, REQUEST or CONTROLLER_MUTATION
     tags: dict[str, str]  # Kafka's metric tags; Kafka's own callback gives ``user`` and ``client-id``
     bound: float | None  # the limit per second (bytes, percent or mutations); None if unlimited
-    value: float  # what Kafka compares with the limit: a rate, or for CONTROLLER_MUTATION the tokens that are left
+    value: float  # Kafka compares it with the limit: a rate, or for CONTROLLER_MUTATION the remaining tokens
 
 
 def enforced_quotas(node: KafkaNode, quota_type: str | None = None, **tags: str) -> list[EnforcedQuota]:
-    """The quota metrics with these tags, and of this type if one is given. The node needs ``probe=True``.
+    """Returns the quota metrics with these tags, and of this type if one is given. The node needs ``probe=True``.
 
-    Kafka makes a metric at a client's first request and removes it after an hour of silence. In tag names, ``_``
-    stands for ``-``: ``enforced_quotas(node, "PRODUCE", client_id="app")``.
+    Kafka makes a metric at a client's first request and removes it after an hour of silence. In tag names, ``_`` stands
+    for ``-``: ``enforced_quotas(node, "PRODUCE", client_id="app")``.
     """
     lines = Jmx(node).get("harness:type=QuotaProbe", "Quotas")
     wanted = {name.replace("_", "-"): value for name, value in tags.items()}

@@ -1,7 +1,7 @@
-"""How a node is set up, and the server.properties that follow from it.
+"""The settings of a node, and the server.properties that follow from them.
 
-``KafkaNode`` inherits these settings. They decide listeners, directories and replication, so that a test only names
-what it is about: its own properties replace the ones made here.
+``KafkaNode`` inherits these settings. They decide listeners, directories and replication, so a test only gives the
+properties that it is about, which replace the ones made here.
 """
 
 import uuid
@@ -26,15 +26,15 @@ _REPORTERS: Final = "org.apache.kafka.common.metrics.JmxReporter,harness.QuotaPr
 
 
 def new_cluster_id() -> str:
-    """A random cluster id, as ``kafka-storage.sh random-uuid`` makes it."""
+    """Returns a random cluster id, as ``kafka-storage.sh random-uuid`` makes it."""
     while (name := urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()).startswith("-"):
-        pass  # Kafka's tools would take it for an option
+        pass  # Kafka's tools would read it as an option
     return name
 
 
 @dataclass(eq=False)
 class NodeSettings:
-    """The settings of a node. Its ports are free ports of loopback; it keeps them over restarts."""
+    """The settings of a node. Its ports are free ports of loopback, which the node keeps over restarts."""
 
     directory: Path  # the place of its data, server.properties and log; made if missing
     version: str = field(default=DEFAULT_VERSION, kw_only=True)  # Kafka's version
@@ -45,7 +45,7 @@ class NodeSettings:
     #: Passwords by user. If given, clients can connect as one of these users with SASL. A client without a user is
     #: ANONYMOUS, on the listener that brokers use among themselves.
     users: Mapping[str, str] = field(default_factory=dict, kw_only=True, repr=False)
-    #: Of SASL: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. SCRAM's users are stored as the storage is formatted.
+    #: The SASL mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. Formatting the storage stores SCRAM's users.
     mechanism: str = field(default="PLAIN", kw_only=True)
     #: The user for the traffic between brokers; None means ANONYMOUS.
     inter_broker_user: str | None = field(default=None, kw_only=True)
@@ -95,7 +95,7 @@ class NodeSettings:
         return f"{self.node_id}@127.0.0.1:{self.ports[CONTROLLER]}"
 
     def client_config(self, user: str | None = None, client_id: str | None = None) -> dict[str, Any]:
-        """The librdkafka properties of a client that connects as one of the users, or as ANONYMOUS."""
+        """Returns the librdkafka properties of a client that connects as one of the users, or as ANONYMOUS."""
         config: dict[str, Any] = {"bootstrap.servers": self.bootstrap}
         if client_id is not None:
             config["client.id"] = client_id
@@ -110,7 +110,7 @@ class NodeSettings:
         return config
 
     def server_properties(self) -> dict[str, str]:
-        """The whole content of server.properties."""
+        """Returns the whole content of server.properties."""
         properties = self.placement() | self._replication()
         if CLIENTS in self.ports:
             properties |= self._sasl()
@@ -119,7 +119,7 @@ class NodeSettings:
         return properties | self.properties
 
     def placement(self) -> dict[str, str]:
-        """The node's id and roles, its listeners and its directories: enough to format the storage."""
+        """Returns the node's id and roles, its listeners and its directories: enough to format the storage."""
         inter_broker = CLIENTS if self.inter_broker_user else INTERNAL
         protocols = f"{INTERNAL}:PLAINTEXT,{CLIENTS}:SASL_PLAINTEXT,{CONTROLLER}:PLAINTEXT"
         return {
@@ -134,7 +134,7 @@ class NodeSettings:
         }
 
     def _replication(self) -> dict[str, str]:
-        """Internal topics with as many replicas as the cluster allows, and few partitions, to be made quickly."""
+        """Returns settings of internal topics: as many replicas as the cluster allows, and few partitions for speed."""
         replicas = str(min(3, self.brokers))
         return {
             "offsets.topic.replication.factor": replicas,
@@ -158,7 +158,7 @@ class NodeSettings:
         }
 
     def scram_credentials(self) -> list[str]:
-        """The options by which ``kafka-storage.sh format`` stores the users, if they have SCRAM."""
+        """Returns the options with which ``kafka-storage.sh format`` stores the users, if they have SCRAM."""
         if self.mechanism == "PLAIN":
             return []
         users = (f"{self.mechanism}=[name={name},password={password}]" for name, password in self.users.items())

@@ -1,1 +1,1 @@
-"""The loop from disks to clients with several brokers, by seeds: the scenes, what may happen, and what must hold."""
+"""The loop from disks to clients with several brokers, by seeds: the scenes, the possible events, and the checks."""

@@ -1,4 +1,4 @@
-"""Plays the scene of a seed with its checks: ``python -m harness.loop SEED [FILE.png]``, which draws it, too."""
+"""Plays the scene of a seed with its checks; FILE.png gets its picture: ``python -m harness.loop SEED [FILE.png]``."""
 
 import sys
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""What must hold in every run: each is a check with a name, and a sentence about what went wrong and when.
+"""The checks that must hold in every run; each has a name, and a sentence that says what went wrong and when.
 
 ``Checks`` watches the brokers of a world and keeps the first violation of each check; ``violations`` plays the scene of
-a seed with it, and ``failing`` many seeds on all cores. docs/adr/0019-a-simulator-of-the-loop.md lists the checks.
-Times within which something must follow come from the properties: a disk is looked at every ``volumes.period``, the
+a seed with it, and ``failing`` many seeds on all cores. docs/adr/0019-a-simulator-of-the-loop.md lists the checks. The
+properties give the times within which something must follow: a broker looks at a disk every ``volumes.period``, the
 host decides every ``factor.interval`` and up to 0.1 s later, and a snapshot takes the slowest way of the scene.
 """
 
@@ -20,15 +20,15 @@ from quotahost.cli.lab.world import BACKOFF, BEAT, TAKE, Client
 from quotahost.model import State
 from quotahost.throttling import rise
 
-_LAST: Final = 90_000  # ms of a steady scene in which the factor must have settled
-_BAND: Final = 0.15  # between its means of 30 s
-_FIRST: Final = 1.5  # how much of its quota a client may get in the first second after a PAUSE, beside one batch
+_LAST: Final = 90_000  # ms of a steady scene in which the factor must be settled
+_BAND: Final = 0.15  # the largest difference of its means over 30 s
+_FIRST: Final = 1.5  # the share of its quota that a client may get in the first second after a PAUSE, beside one batch
 _CHUNK: Final = 50  # seeds that a process takes at once
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """What went wrong first in a run, of the kind of one check, when, and in a sentence."""
+    """The first violation of one check in a run: the check, the time, and a sentence."""
 
     check: str
     ms: int
@@ -39,7 +39,7 @@ class Violation:
 
 
 class Checks:
-    """Watches a run of a world, from before it begins; ``first`` is the first violation of each check."""
+    """Watches a run of a world, from before the start; ``first`` is the first violation of each check."""
 
     def __init__(self, world: Cluster) -> None:
         self._world, self._events, scene, settings = world, world.events, world.scene, world.settings
@@ -52,14 +52,14 @@ class Checks:
         self._validity, self._grace = ms(settings.validity), ms(settings.startup_grace)
         self._falls_back = State(settings.fallback_action) is State.PAUSE
         self._max_mute = ms(settings.max_mute)
-        self._lease_over = self._validity + BEAT + TAKE  # ms of silence of a host after which the fallback is in force
+        self._lease_over = self._validity + BEAT + TAKE  # ms of a host's silence after which the fallback is in force
         self._span = (scene.windows + 1) * scene.window_ms
         self._way = self._span + 2 * BEAT  # ms that a tap needs
         self._by_topics = settings.factor_scope == "topics" and scene.fence
-        self._pausing: dict[int, int] = {}  # the broker's index, and in which of its lives it saw its disk full
+        self._pausing: dict[int, int] = {}  # by a broker's index: the life in which the broker saw its disk full
         self._allowed: dict[int, tuple[int, float]] = {}
         self._silent: dict[str, int] = {}
-        # Of each broker what its taps stood at, of all clients and of the slowed, and since when.
+        # For each broker the values of its taps, for all clients and for the slowed, with their start times.
         self._values: list[list[tuple[int, float, float]]] = [[] for _ in world.disks]
         self._factors: list[float] = []
         for broker in world.brokers:
@@ -75,7 +75,7 @@ class Checks:
         getattr(self, event)(broker, *facts)
 
     def appended(self, broker: MortalBroker, client: Client, limit: float, mute: int) -> None:
-        """A client's batch was appended, and it is muted for so many ms."""
+        """Checks an append: a client's batch was appended, and Kafka mutes the client for so many ms."""
         plan, now = client.plan, self._events.now
         self._silent[plan.name] = now + (0 if plan.kind == "reconnecting" else mute)
         for index, disk in enumerate(self._world.disks):
@@ -89,20 +89,20 @@ class Checks:
             self._bystander(broker, client, self._way, f"is held to {limit:.0f} bytes/s")
 
     def turned_back(self, broker: MortalBroker, client: Client) -> None:
-        """A closed fence, or a dead broker, has turned a client back."""
+        """Checks bystanders after a closed fence, or a dead broker, has turned a client back."""
         if self._by_topics and broker.up:
             self._bystander(broker, client, 0, "is turned back")
 
     def moved(self, broker: MortalBroker) -> None:
-        """A tap has moved, from its first value on."""
+        """Notes a tap's new value; the first call gives the first value."""
         self._values[broker.index].append((self._events.now, broker.tap.value, broker.slowed.value))
 
     def fence(self, broker: MortalBroker, lasted: int, for_all: bool) -> None:
-        """The fence has closed or opened, after so many ms in the other state, which was for all clients or not."""
+        """Starts the check for bursts when the fence opens; it was closed for so many ms, for all clients or not."""
         if broker.closed:
             return
         for client in self._of(broker):
-            # With factor.scope=topics the fence lets a client pass whose topic isn't held, or wasn't at first.
+            # With factor.scope=topics the fence lets a client pass if its topic isn't held, or wasn't at first.
             held = self._events.now - (client.held_since or self._events.now)
             silent = min(lasted, held) if self._by_topics else lasted
             if client.plan.kind != "reconnecting" and silent >= self._span:
@@ -110,7 +110,7 @@ class Checks:
                 self._events.after(1000, partial(self._burst, client, client.sent, silent, tap))
 
     def looked(self, broker: MortalBroker) -> None:
-        """The host has decided."""
+        """Runs the checks that follow each decision of the host."""
         if broker.shim.failed:
             self._wrong("plugin", f"{broker.shim.failed} failed on broker {broker.index + 1}")
         self._release(broker)
@@ -121,14 +121,14 @@ class Checks:
             self._factors.append(broker.factor)
 
     def _is_silent(self, broker: MortalBroker, since: int) -> None:
-        """The host has hung since then, for longer than its lease: the fallback has to be in force."""
+        """Checks the fallback of a host that has hung since then, for longer than its lease: it must be in force."""
         if broker.hung and broker.answers_since < since and broker.fallback != float(not self._falls_back):
             self._wrong("lease", f"broker {broker.index + 1} has no fallback, and its host is silent since {since} ms")
         if broker.hung and self._falls_back and broker.scene.fence and not broker.closed:
             self._wrong("lease", f"broker {broker.index + 1} is open, and its host is silent since {since} ms")
 
     def end(self) -> None:
-        """The run is over: under a steady load the factor must have settled."""
+        """Checks at the end of the run that the factor has settled under a steady load."""
         if not self._factors:
             return
         third = len(self._factors) // 3
@@ -139,7 +139,7 @@ class Checks:
     # ---- the checks ----
 
     def _hard(self, broker: MortalBroker, client: Client, index: int, disk: WatchedDisk) -> None:
-        """Nobody appends once a disk has been full for as long as it takes to notice it."""
+        """No client appends after a disk has been full for as long as it takes to notice that."""
         now, owner = self._events.now, self._world.brokers[index]
         if not owner.up or disk.full_since is None:
             return
@@ -164,7 +164,7 @@ class Checks:
             )
 
     def _flight(self, index: int, disk: WatchedDisk, full_since: int) -> None:
-        """Beyond hard goes what Kafka's windows let through until the fence is closed, at the limits of that moment."""
+        """Beyond hard, clients append only what Kafka's windows let through until the fence closes, at those limits."""
         world = self._world
         writers = [client for client in world.clients if index in client.plan.places]
         began, allowed = self._allowed.get(index, (-1, 0.0))
@@ -173,7 +173,7 @@ class Checks:
             limits = sum(self._limit(world.brokers[writer.plan.home], writer) for writer in writers)
             allowed = limits * seconds + sum(writer.plan.batch for writer in writers)
             self._allowed[index] = full_since, allowed
-        # By the limits of the first append; where a snapshot is lost, or connections are new, nobody knows how much.
+        # The limits of the first append count. If a snapshot is lost, or connections are new, the amount is unknown.
         if (
             self._disturbed(self.lag)
             or world.scene.hangs
@@ -184,16 +184,16 @@ class Checks:
             self._wrong("flight", f"{disk.appended_full} bytes beyond hard on broker {index + 1}, above {allowed:.0f}")
 
     def _mute(self, broker: MortalBroker, client: Client, limit: float, mute: int) -> None:
-        """Whom Kafka wouldn't mute at the highest limit of its windows, it mutes for max.mute at most.
+        """A client that Kafka would not mute at the highest limit of its windows is muted for max.mute at most.
 
-        Kafka mutes for S / limit - W, with the S bytes of its windows and the W s that they span. At the highest limit
-        H of that time that is M. A step takes the limit to H x K / (K + max.mute) at least, with K the longest that W
-        can be, so that the mute is M (1 + max.mute / K) + max.mute at most.
+        Kafka mutes for S / limit - W, where S are the bytes in its windows and W the seconds that they span. Let M be
+        this value at the highest limit H of that time. A step takes the limit to H x K / (K + max.mute) at least, where
+        K is the longest possible W. So the mute is at most M (1 + max.mute / K) + max.mute.
         """
         plan, now = client.plan, self._events.now
         tags = broker.slowing.tags(plan.name, now)
         if broker.slowing.share(tags, now) < 1:
-            return  # no step: its windows were empty, and its limit is on its way up
+            return  # no step: the client's windows were empty, and its limit is rising
         past = self._values[broker.index]
         while len(past) > 1 and past[1][0] <= now - self._span:
             past.pop(0)
@@ -208,7 +208,7 @@ class Checks:
             )
 
     def _release(self, broker: MortalBroker) -> None:
-        """A PAUSE ends soon after all disks have enough room, and below soft everything is as if nothing had been."""
+        """A PAUSE ends soon after all disks have enough space; below the soft limits factor and tap return to 1."""
         world, now = self._world, self._events.now
         disks = world.disks if self._several else [world.disks[broker.index]]
         since, bound = broker.answers_since, self.lag
@@ -233,7 +233,7 @@ class Checks:
             self._wrong("open", f"broker {broker.index + 1} keeps its limits at {broker.tap.value:.3f} of the quotas")
 
     def _bystander(self, broker: MortalBroker, client: Client, more: int, what: str) -> None:
-        """With ``factor.scope=topics`` nobody is held back whose disks are all below soft, once that is known."""
+        """With ``factor.scope=topics`` a client is not held back if all its disks are known to be below soft."""
         world, now = self._world, self._events.now
         if broker.fallback is not None or not all(other.up for other in world.brokers):
             return
@@ -265,7 +265,7 @@ class Checks:
         now, after = self._events.now, self._validity + self.lag + self._slowest + self._grace
         pipeline = self._world.scene.pipeline
         if pipeline and pipeline.deaths:
-            after += self._validity  # the standby answers only then
+            after += self._validity  # the standby answers only after that
         for which, begin, end in self._world.scene.way.silences:
             owner = self._world.brokers[which]
             since = max(begin, owner.up_since, broker.answers_since)
@@ -277,7 +277,7 @@ class Checks:
                 )
 
     def _starve(self, broker: MortalBroker) -> None:
-        """While the fence is open an eager client gets a batch through in a bounded time."""
+        """While the fence is open, an eager client gets a batch through within a bounded time."""
         now = self._events.now
         for client in self._of(broker):
             plan = client.plan
@@ -288,11 +288,11 @@ class Checks:
                 self._wrong("starve", f"{plan.name} has been silent for {now - since} ms more than it was muted for")
 
     def _burst(self, client: Client, before: int, lasted: int, tap: float) -> None:
-        """After a PAUSE that was longer than Kafka's windows a client gets its quota, not its windows at once.
+        """After a PAUSE that was longer than Kafka's windows a client gets its quota, not its whole windows at once.
 
-        In the PAUSE the tap goes down by no more than ``max.mute`` allows, for the sake of those who pass the fence:
-        where it isn't down yet, and where the floor is more, a client gets so much. With ``factor.scope=topics`` it may
-        begin to go down only when a PAUSE comes to be for all.
+        During a PAUSE the tap goes down only as fast as ``max.mute`` allows, for clients that pass the fence. If the
+        tap is not down yet, or the floor is higher, a client gets that much. With ``factor.scope=topics`` the tap for
+        all may begin to go down only when the PAUSE becomes one for all.
         """
         plan, scene = client.plan, self._world.scene
         windows = scene.windows * scene.window_ms / 1000
@@ -300,7 +300,7 @@ class Checks:
         lowest = plan.quota * (self._span / (self._span + self._max_mute)) ** (lasted // self._span)
         lowest += plan.quota * rise(1000, scene.windows, scene.window_ms)
         lowest = max(lowest, plan.quota * tap)
-        # Under its own tags and under the slowed ones, if it changes them in that second.
+        # Its own tags and the slowed ones, since it may change between them in that second.
         by_client, since = self._world.brokers[plan.home].slowing.by_client, self._events.now - 1000
         pairs = sum(tags.seen >= since for (name, _), tags in by_client.items() if name == plan.name)
         most = max(_FIRST * plan.quota, pairs * max(floor, lowest) * windows) + pairs * plan.batch
@@ -310,7 +310,7 @@ class Checks:
     # ---- helpers ----
 
     def _limit(self, broker: MortalBroker, client: Client) -> float:
-        """Of a client, in bytes/s; it may get other tags soon."""
+        """Returns a client's limit in bytes/s; the client may get other tags soon."""
         slowed = client.plan.quota * broker.slowed.value if self._by_topics else 0.0
         return max(broker.limit(client), slowed)
 
@@ -326,7 +326,7 @@ class Checks:
 
 
 def violations(seed: int) -> list[Violation]:
-    """What was wrong in the scene of this seed, the first of each kind; nothing if all is well."""
+    """Returns the violations in the scene of this seed, the first of each kind."""
     world = Cluster(scene_of_seed(seed))
     checks = Checks(world)
     world.run()
@@ -335,7 +335,7 @@ def violations(seed: int) -> list[Violation]:
 
 
 def failing(seeds: Iterable[int]) -> Iterator[str]:
-    """A line for each violation in these seeds, and how to see it again. One process for each core plays them."""
+    """Yields a line for each violation in these seeds, and how to reproduce it; one process per core plays them."""
     with get_context("spawn").Pool(cpu_count()) as pool:
         for lines in pool.imap(_lines, seeds, _CHUNK):
             yield from lines

@@ -1,11 +1,11 @@
 """Several brokers in the model of ``quotahost simulate disk``: snapshots, their ways, the pipeline, deaths and hangs.
 
-A broker looks at its own disk every ``volumes.period`` and publishes what is worth a record (``Source``). Each record
-takes a time of its own to each reader, or is lost (``Topic``). With a pipeline the snapshots go to it as well, and it
-publishes a record of the whole cluster every tick while it runs (``Pipeline``). A host then reads its own disk and what
-came from the others: with one broker as the source ``local`` does, with several as ``snapshots``, and with a pipeline
-by the real source ``cluster-volumes``. The real roster keeps the snapshots, and the real rule says what is news.
-``Cluster`` puts a scene together from these.
+A broker looks at its own disk every ``volumes.period`` and publishes the changes that are worth a record (``Source``).
+Each record takes a separate time to each reader, or is lost (``Topic``). If there is a pipeline, it gets the snapshots,
+too, and publishes a record of the whole cluster every tick while it runs (``Pipeline``). A host then reads its own disk
+and the others' records: with one broker like the source ``local``, with several like ``snapshots``, and with a pipeline
+through the real source ``cluster-volumes``. The real roster keeps the snapshots, and the real rule decides which
+changes are worth a record. ``Cluster`` puts a scene together from these.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class WayPlan:
     """How snapshots come to the other brokers.
 
     Attributes:
-        fastest, slowest: ms; each takes its own time for each reader, so that they overtake each other.
-        lost: which share never arrives.
+        fastest, slowest: ms; each snapshot takes a separate time to each reader, so snapshots overtake each other.
+        lost: the share of snapshots that never arrive.
         silences: a broker's index, and from when to when all its snapshots are lost.
     """
 
@@ -70,23 +70,23 @@ class PipelinePlan:
 
 @dataclass(frozen=True, slots=True)
 class BusyDisk(DiskPlan):
-    """A disk that not only clients fill."""
+    """A disk that is also filled by writers other than clients."""
 
-    #: From when to when writers without a quota fill it at which rate (ms, bytes/s).
+    #: Begin and end in ms and bytes/s of writers without a quota.
     others: tuple[tuple[int, int, float], ...] = ()
-    cleanups: tuple[tuple[int, int], ...] = ()  # when an operator frees how many bytes
+    cleanups: tuple[tuple[int, int], ...] = ()  # the time at which an operator frees bytes, and their number
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterScene(Scene):
-    """A scene with what may happen to several brokers."""
+    """A scene with the events that may happen to several brokers."""
 
-    way: WayPlan = WayPlan()  # of the snapshots, where there are several brokers, and of the pipeline's records
+    way: WayPlan = WayPlan()  # the way of snapshots between several brokers, and of the pipeline's records
     pipeline: PipelinePlan | None = None  # None for none; then the brokers' factor source is ``snapshots``
     deaths: tuple[tuple[int, int, int], ...] = ()  # a broker's index, when it dies and when it is back
-    #: A broker's index, and from when to when its host doesn't answer, as a plugin of it hangs.
+    #: A broker's index, and from when to when its host doesn't answer, since a plugin hangs.
     hangs: tuple[tuple[int, int, int], ...] = ()
-    steady: bool = False  # demand and drain stay as they are, so that the factor has to settle
+    steady: bool = False  # demand and drain are constant, so the factor must settle
 
 
 def _wall_ms(now: int) -> int:
@@ -98,9 +98,9 @@ class Topic:
 
     Attributes:
         registered: by broker, whether it is fenced.
-        snapshots: by broker its newest snapshot, and when it was written, in ms.
+        snapshots: by broker its latest snapshot, and the time in ms at which it was written.
         slowest: ms after which a broker's news has come to all others, unless it is lost.
-        disturbed_until: until when, in ms, somebody may know less than the newest snapshots say.
+        disturbed_until: the time in ms until which a reader may know less than the latest snapshots say.
     """
 
     def __init__(self, scene: ClusterScene, settings: Settings, events: Events) -> None:
@@ -117,18 +117,18 @@ class Topic:
         self.slowest = scene.way.slowest + more
 
     def join(self, source: Source) -> None:
-        """A broker reads from now on; it is registered and in service."""
+        """Register a broker that is in service; it reads from now on."""
         self._sources.append(source)
         self.registered[source.broker] = False
 
     def fence(self, broker: str, fenced: bool) -> None:
-        """The controllers have noticed that a broker died, or is back; all brokers learn it."""
+        """Tell all brokers that the controllers have noticed that a broker died, or is back."""
         self.registered[broker] = fenced
         for source in self._sources:
             source.register(self.registered)
 
     def disturb(self, lasts: int) -> None:
-        """Somebody may know less than he should, until so long after now."""
+        """Note that a reader may know less than it should, until so long after now."""
         self.disturbed_until = max(self.disturbed_until, self._events.now + lasts + self.slowest)
 
     def publish(self, snapshot: Snapshot) -> None:
@@ -146,7 +146,7 @@ class Topic:
             self._send(self.pipeline, partial(self.pipeline.take, snapshot, now))
 
     def publish_record(self, record: ClusterRecord) -> None:
-        """Hand the pipeline's record to all brokers likewise."""
+        """Hand the pipeline's record to all brokers in the same way."""
         if self._is_lost():
             self.disturb(0)
             return
@@ -155,7 +155,7 @@ class Topic:
             self._send(source, partial(source.take_record, *self._record))
 
     def replay(self, source: Source) -> None:
-        """What a broker that starts finds in the topics."""
+        """Give a broker that starts the records that are in the topics."""
         for snapshot, written in self.snapshots.values():
             if snapshot.broker != source.broker:
                 source.take(snapshot, written, live=False)
@@ -163,7 +163,7 @@ class Topic:
             source.take_record(*self._record, live=False)
 
     def _send(self, reader: Source | Pipeline, arrive: Callable[[], None]) -> None:
-        """A reader that starts anew meanwhile finds the record in the topic instead."""
+        """Send a record, unless the reader starts anew meanwhile and finds the record in the topic."""
         life = reader.life
         delay = self._rnd.randint(self._way.fastest, self._way.slowest)
         self._events.after(delay, lambda: arrive() if life == reader.life else None)
@@ -173,7 +173,7 @@ class Topic:
 
 
 class Pipeline:
-    """Reads the snapshots as they come to it, and publishes a record every tick while it runs.
+    """Reads the snapshots that arrive, and publishes a record every tick while it runs.
 
     Attributes:
         life: how often it has been launched or has died.
@@ -190,7 +190,7 @@ class Pipeline:
             events.at(back, self._launch)
 
     def take(self, snapshot: Snapshot, written: int) -> None:
-        """A snapshot that was written at that time, in ms."""
+        """Take a snapshot that was written at that time, in ms."""
         kept = self._newest.get(snapshot.broker)
         if kept is None or kept[0].captured_at <= snapshot.captured_at:
             self._newest[snapshot.broker] = snapshot, written
@@ -203,7 +203,7 @@ class Pipeline:
 
     def _die(self) -> None:
         self.life += 1
-        self._topic.disturb(ms(self._validity))  # then the standby answers
+        self._topic.disturb(ms(self._validity))  # the standby answers after that
 
     def _tick(self, life: int) -> None:
         if life != self.life:
@@ -225,14 +225,14 @@ class Pipeline:
 
 
 class Source(OwnDisk):
-    """Publishes what the broker sees of its own disk, and reads what came from the others.
+    """Publishes the broker's own disk, and reads the records of other brokers.
 
     Attributes:
         broker: the broker's id.
     """
 
     def __init__(self, world: World, index: int, topic: Topic) -> None:
-        """The source of the broker of this index."""
+        """Make the source of the broker with this index."""
         super().__init__(world, index)
         self.broker, self._settings, self._topic = str(index + 1), world.settings, topic
         self._cluster: ClusterVolumesSource | None = None
@@ -245,43 +245,43 @@ class Source(OwnDisk):
         self._published: tuple[Snapshot, int] | None = None
         self._roster = Roster(self._events.clock, self._wall)
         self._cluster = self._cluster_volumes() if self._topic.pipeline else None
-        self.known = ClusterVolumes(())  # the record of the cluster is asked for what is known of the own disk
+        self.known = ClusterVolumes(())  # the cluster's source asks for the known volumes of the own disk
         self._topic.fence(self.broker, False)
         self._topic.replay(self)
         super().start()
 
     def read(self) -> ClusterVolumes | Factor:
-        """As ``snapshots`` does, or by ``cluster-volumes`` itself."""
+        """Return the volumes like ``snapshots``, or through ``cluster-volumes`` itself."""
         return self._by_snapshots() if self._cluster is None else self._cluster.read()
 
     def register(self, brokers: dict[str, bool]) -> None:
-        """These brokers are registered, and fenced or not."""
+        """Note the registered brokers, and whether each is fenced."""
         self._roster.register(brokers)
         if self._cluster is not None:
             self._register(brokers)
 
     def take(self, snapshot: Snapshot, written: int, live: bool = True) -> None:
-        """Keep a snapshot that was written at that time, in ms, if it is the newest."""
+        """Keep a snapshot that was written at that time, in ms, if it is the latest."""
         self._roster.take(snapshot, live, self._validity, _wall_ms(written))
 
     def take_record(self, record: ClusterRecord, written: int, live: bool = True) -> None:
-        """Keep a record of the cluster if it is the newest, as the source itself does."""
+        """Keep a record of the cluster if it is the latest, as the real source does."""
         assert self._cluster is not None
         with suppress(Refused):
             self._cluster.newest.take(record, live, self._validity, _wall_ms(written))
 
     def _by_snapshots(self) -> ClusterVolumes:
-        """What ``snapshots`` says, which also stands by for ``cluster-volumes``."""
+        """Return the answer of ``snapshots``, which is also the standby of ``cluster-volumes``."""
         view = self._roster.view(self.broker, self._settings)
         return ClusterVolumes((*self.known.volumes, *view.volumes), tuple(view.unknown), view.waiting)
 
     def _cluster_volumes(self) -> ClusterVolumesSource:
-        """The real source; for its follower, ``snapshots`` and the registered brokers stand the topic's own ways."""
+        """Make the real source; this model's topic replaces its follower, ``snapshots`` and the registered brokers."""
         broker = FakeBroker()
         context = Context("cluster-volumes", None, self._settings, int(self.broker), log, broker=broker, metrics=broker)
         disks: Any = SimpleNamespace(cluster_id=CLUSTER, known=lambda: self.known)
         context.open_disks = lambda: disks
-        # The source ``snapshots`` is built at once, and has read its topic.
+        # The source ``snapshots`` is built immediately, and has read its topic.
         snapshots: Any = SimpleNamespace(read=lambda answers: self._by_snapshots())
 
         def brokers(context: Context, register: Register) -> Any:
@@ -289,12 +289,12 @@ class Source(OwnDisk):
             return None
 
         def follower(*_: Any, **__: Any) -> Any:
-            return SimpleNamespace(waits_for="")  # the topic is read
+            return SimpleNamespace(waits_for="")  # the topic has been read
 
         return ClusterVolumesSource(context, self._wall, self._events.clock, lambda _: snapshots, brokers, follower)
 
     def looked(self) -> None:
-        """Publish what is worth a record."""
+        """Publish the changes that are worth a record."""
         now = self._events.now
         soft, hard = self._settings.static.storage.soft_limit, self._settings.static.storage.hard_limit
         seen = Snapshot(self.broker, EPOCH + timedelta(milliseconds=now), self.known.volumes, soft, hard, age_ms=0)
@@ -311,13 +311,13 @@ class Source(OwnDisk):
 
 
 class WatchedDisk(Disk):
-    """A disk that says since when, in ms, it is full or free; None where it isn't.
+    """A disk that knows the time in ms since which it is full or free; None if it isn't.
 
     Attributes:
-        full_since: at its hard limit without a break.
+        full_since: since when it is at its hard limit without a break.
         appended_full: bytes that clients have appended since it was full.
-        low_since: at ``low`` or below, where a PAUSE may end.
-        calm_since: not above its soft limit.
+        low_since: since when it is at ``low`` or below, where a PAUSE may end.
+        calm_since: since when it is not above its soft limit.
     """
 
     full_since: int | None = None
@@ -338,17 +338,17 @@ class WatchedDisk(Disk):
 
     @cached_property
     def low(self) -> int:
-        """The most bytes at which a PAUSE may end."""
+        """The most used bytes at which a PAUSE may end."""
         return self.bounds.lets_go_at(self._world.settings.pause_resume_free_share)
 
     def append(self, size: int) -> None:
-        """Count what clients append though it is full."""
+        """Count the bytes that clients append although the disk is full."""
         super().append(size)
         if self.full_since is not None:
             self.appended_full += size
 
     def changed(self) -> None:
-        """Note since when it is as it is."""
+        """Note the times since which the disk is in its current state."""
         self.full_since = self._since(self.full_since, self.used >= self.bounds.hard)
         if self.full_since is None:
             self.appended_full = 0
@@ -361,17 +361,17 @@ class WatchedDisk(Disk):
 
 
 class MortalBroker(Broker):
-    """A broker that may die, and whose host may hang, until Java's ``Lease`` puts ``fallback.action`` in its place."""
+    """A broker that may die, and whose host may hang until Java's ``Lease`` puts ``fallback.action`` into force."""
 
-    hung_since: int | None = None  # since when the host hangs, in ms; None while it doesn't
-    answers_since = 0  # since when it doesn't, in ms
-    fallback: float | None = None  # the factor in force instead of the host's; None while the lease lasts
+    hung_since: int | None = None  # the time in ms since which the host hangs; None while it answers
+    answers_since = 0  # the time in ms since which the host answers
+    fallback: float | None = None  # the factor in force in place of the host's; None while the lease is valid
 
     def __init__(self, world: Cluster, index: int, source: OwnDisk) -> None:
-        """The broker of this index."""
+        """Make the broker with this index."""
         super().__init__(world, index, source)
         self._world = world
-        # Lease.check() comes one interval early, since the next one comes only after that.
+        # Lease.check() expires the lease one interval early, since the next check comes only after that.
         self._lease = ms(world.settings.validity) - LEASE
         self._instead = float(State(world.settings.fallback_action) is State.OPEN)
 
@@ -381,17 +381,17 @@ class MortalBroker(Broker):
         return self.hung_since is not None
 
     def start(self) -> None:
-        """In service, with a new host that answers."""
+        """Put the broker into service, with a new host that answers."""
         self.hung_since, self.answers_since, self.fallback = None, self.events.now, None
         super().start()
 
     def stop(self) -> None:
-        """Dead: nobody writes here, and nothing is decided."""
+        """Let the broker die: nobody writes to it, and its host decides nothing."""
         self.up, self.hung_since = False, None
         self.source.life += 1
 
     def hang(self, until: int) -> None:
-        """A plugin hangs until then, and the host with it; one that starts meanwhile doesn't."""
+        """Let a plugin hang until then, and the host with it. A host that starts meanwhile does not hang."""
         if self.up:
             self.hung_since, life = self.events.now, self.source.life
             self.events.at(until, lambda: self._answer(life))
@@ -402,7 +402,7 @@ class MortalBroker(Broker):
             self._host(life)
 
     def append(self, client: Client) -> int:
-        """Also on its replicas' disks, as far as their brokers live."""
+        """Append also on the disks of its replicas whose brokers live."""
         for replica in client.plan.replicas:
             if self._world.brokers[replica].up:
                 self._world.disks[replica].append(client.plan.batch)
@@ -417,7 +417,7 @@ class MortalBroker(Broker):
             super()._host(life)
 
     def _watch(self, life: int) -> None:
-        # A host that doesn't hang renews the lease every TAKE, however rarely it reads the factor sources.
+        # A host that doesn't hang renews the lease every TAKE, even if it rarely reads the factor sources.
         silent = self.hung_since is not None and self.events.now - self.hung_since >= self._lease
         if life == self.source.life and silent is (self.fallback is None):
             self.fallback = self._instead if silent else None
@@ -426,7 +426,7 @@ class MortalBroker(Broker):
 
 
 class Cluster(World):
-    """Brokers that learn of each other's disks, die and hang; one broker alone has no topic."""
+    """Brokers that learn of each other's disks, die and hang. A single broker has no topic."""
 
     scene: ClusterScene
     brokers: list[MortalBroker]  # type: ignore[assignment]  # it has no others
@@ -441,15 +441,15 @@ class Cluster(World):
 
     @cached_property
     def topic(self) -> Topic | None:
-        """The topics by which several brokers learn of each other."""
+        """The topics through which several brokers learn of each other."""
         return Topic(self.scene, self.settings, self.events) if len(self.scene.disks) > 1 else None
 
     def disk(self, index: int) -> WatchedDisk:
-        """Watched by the checks."""
+        """Make a disk that the checks watch."""
         return WatchedDisk(self, index)
 
     def broker(self, index: int) -> MortalBroker:
-        """One that may die and hang."""
+        """Make a broker that may die and hang."""
         return MortalBroker(self, index, Source(self, index, self.topic) if self.topic else OwnDisk(self, index))
 
     def _death(self, broker: MortalBroker, dies: int, back: int) -> None:

@@ -1,14 +1,14 @@
-"""A broker with few request handlers, as a model: whether the law of the factor source ``load`` holds it at its target.
+"""A model of a broker with few request handlers: tests whether the law of the source ``load`` keeps it at its target.
 
-In each tick of 10 ms every client that isn't muted asks for as many seconds of the handlers' time as it would like to.
-What the handlers have is divided among them in proportion. Kafka's own rate and delay (``SampledRate``) then mute the
+In each tick of 10 ms every client that isn't muted asks for as many seconds of the handlers' time as it would like. The
+handlers' time is divided among the clients in proportion. Kafka's own rate and delay (``SampledRate``) then mute the
 clients whose quotas are used up. At the first read of the source after a second has passed, which may come LATE_MS
-later, the law hears how long the handlers were idle; up to LATE_MS after that the tap begins to lead the limits to its
+later, the law gets the handlers' idle time. Up to LATE_MS after that, the tap begins to move the limits to the law's
 factor.
 
-The simulator (``quotahost.cli.lab``) jumps from one batch to the next and has bytes on disks. Here the time of the
-handlers is divided in each tick among all who ask at once, so the two have no clients in common. Kafka's rate and the
-tap are the same.
+The simulator (``quotahost.cli.lab``) jumps from one batch to the next and has bytes on disks. Here the handlers' time
+is divided in each tick among all clients that ask, so the two have no clients in common. Kafka's rate and the tap are
+the same.
 """
 
 import random
@@ -24,22 +24,22 @@ LATE_MS: Final = 250  # factor.interval
 BEAT_MS: Final = 100  # how often Java moves the tap
 HANDLERS: Final = 2.0
 TARGET: Final = 0.3
-_NEAR: Final = 0.9  # of its limit: from there on a client counts as held back, as for the source
+_NEAR: Final = 0.9  # share of its limit from which a client counts as held back, as for the source
 
 
 @dataclass(slots=True)
 class Modelled:
-    """A client."""
+    """A client of the model."""
 
-    wants: float  # how many seconds of the handlers' time it would use in a second
-    quota: float  # in the same unit; without a quota it is what the client uses without a factor (its stand-in)
-    sends: Callable[[int], bool] = lambda now_ms: True  # whether it has anything to send, by the time in ms
-    muted_until_ms: int = 0  # by Kafka
+    wants: float  # seconds of the handlers' time that it would use in a second
+    quota: float  # in the same unit; for a client without a quota its usage without a factor (its stand-in)
+    sends: Callable[[int], bool] = lambda now_ms: True  # whether it has anything to send at this time in ms
+    muted_until_ms: int = 0  # the end of its mute by Kafka
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was in each second: the law's factor, what limits were multiplied by, the idle share of the handlers."""
+    """The values of each second: the law's factor, the factor of the limits, and the handlers' idle share."""
 
     factors: list[float] = field(default_factory=list)
     limits: list[float] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Outcome:
 
 
 def play(clients: Sequence[Modelled], seconds: int, windows: QuotaWindows, law: Law, seed: int = 1) -> Outcome:
-    """Let the clients send for so long. What one wants differs from tick to tick, by a tenth at most."""
+    """Let the clients send for so long. The demand of a client differs from tick to tick, by a tenth at most."""
     chance, outcome = random.Random(seed), Outcome()
     rates = [SampledRate(windows.number, windows.size * 1000) for _ in clients]
     tap, factor, (coming, from_ms) = Tap(windows.number, windows.size * 1000), 1.0, (1.0, 0)

@@ -1,6 +1,6 @@
-"""The tests' scenes by seed: what may happen to operators, each time in another mixture.
+"""The tests' scenes by seed: events that may happen to operators, in a different mixture each time.
 
-All that is left to chance comes from the seed, so a seed is all that it takes to see a failure again.
+All chance comes from the seed, so the seed is enough to reproduce a failure.
 """
 
 import random
@@ -17,7 +17,7 @@ _KINDS: Final[tuple[Kind, ...]] = ("eager", "paced", "bursty", "reconnecting")
 
 
 def scene_of_seed(seed: int) -> ClusterScene:
-    """The scene of a seed: one broker, or in every sixth several; every sixteenth is a long and steady one."""
+    """Returns the scene of a seed: one broker, in every sixth scene several; every sixteenth is long and steady."""
     rnd = random.Random(seed)
     if seed % 16 == 15:
         return _steady(seed, rnd)
@@ -88,7 +88,7 @@ def _disk(rnd: random.Random, soft: int, band: int, quotas: float, ms: int) -> B
 
 
 def _others(rnd: random.Random, band: int, ms: int) -> tuple[tuple[int, int, float], ...]:
-    """Something that writes without a quota for a while: a replica that catches up, a reassignment."""
+    """Returns periods of a writer without a quota, such as a replica that catches up or a reassignment."""
     begin, rate = rnd.randrange(ms), band / rnd.choice([1, 5, 30])
     return ((begin, begin + rnd.choice([500, 3000, 10_000]), rate),)
 
@@ -108,7 +108,7 @@ def _deaths(rnd: random.Random, brokers: int, ms: int) -> tuple[tuple[int, int, 
 
 
 def _pipeline(rnd: random.Random, ms: int) -> PipelinePlan | None:
-    """In every second scene with several brokers; it may be down for longer than ``validity``, or all the time."""
+    """Returns a pipeline in every second scene with several brokers; it may be down beyond ``validity``, or always."""
     if rnd.random() < 0.5:
         return None
     tick = rnd.choice([500, 2000])
@@ -119,7 +119,7 @@ def _pipeline(rnd: random.Random, ms: int) -> PipelinePlan | None:
 
 
 def _hangs(rnd: random.Random, brokers: int, ms: int) -> tuple[tuple[int, int, int], ...]:
-    """Shorter and longer than ``validity``, after which the lease is over."""
+    """Returns hangs shorter and longer than ``validity``, after which the lease expires."""
     if rnd.random() < 0.9:
         return ()
     begin = rnd.randrange(ms)
@@ -127,7 +127,7 @@ def _hangs(rnd: random.Random, brokers: int, ms: int) -> tuple[tuple[int, int, i
 
 
 def _steady(seed: int, rnd: random.Random) -> ClusterScene:
-    """Eager and paced clients above the drain, lumps that are small beside the band; long enough to settle."""
+    """Returns a scene with eager and paced clients above the drain, and lumps small beside the band; it can settle."""
     kinds: tuple[Literal["eager", "paced"], ...] = ("eager", "paced")
     clients = []
     for i in range(rnd.choice([1, 2])):

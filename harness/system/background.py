@@ -1,4 +1,4 @@
-"""The base of what runs on a thread of its own beside a test, a bench or the demo."""
+"""The base of work on a thread of its own beside a test, a bench or the demo."""
 
 import sys
 import threading
@@ -6,7 +6,7 @@ import traceback
 from abc import ABC, abstractmethod
 from typing import Final, Self
 
-_LONGEST_STOP: Final = 100.0  # seconds; below the time after which a test counts as hung
+_LONGEST_STOP: Final = 100.0  # seconds; less than the time after which a test counts as hung
 
 
 class Background(ABC):
@@ -27,7 +27,7 @@ class Background(ABC):
         """Ends the thread, and raises the exception that ended it before, if there is one.
 
         Raises:
-            TimeoutError: the thread goes on; the message tells where it is.
+            TimeoutError: the thread still runs; the message says where.
         """
         self._stopping.set()
         if self._thread.is_alive():

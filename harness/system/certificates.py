@@ -19,7 +19,7 @@ class Identity:
 
     name: str  # the distinguished name, ``CN=...`` or ``CN=...,O=...``; Kafka takes it as the principal's name
     keystore: Path  # a PKCS12 file with key and certificate; its password is PASSWORD
-    certificate: Path  # a PEM file with the certificate alone
+    certificate: Path  # a PEM file with only the certificate
 
 
 def identity(directory: Path, common_name: str, organization: str = "") -> Identity:
@@ -46,7 +46,7 @@ def truststore(directory: Path, trusted: list[Identity]) -> Path:
 
 
 def key_as_pem(identity: Identity) -> str:
-    """The private key as PEM text, as Kafka takes it in ``ssl.keystore.key``."""
+    """Returns the private key as PEM text, in the form of Kafka's ``ssl.keystore.key``."""
     command = ["openssl", "pkcs12", "-in", str(identity.keystore), "-passin", f"pass:{PASSWORD}", "-nocerts", "-nodes"]
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 

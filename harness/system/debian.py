@@ -1,6 +1,6 @@
 """Gets programs from Debian's packages, once, into ``build/``, without installing them.
 
-The test of the factor source ``prometheus`` runs a real Prometheus server this way, and skips where it can't.
+The test of the factor source ``prometheus`` runs a real Prometheus server this way, and skips if that is impossible.
 """
 
 import subprocess
@@ -14,7 +14,7 @@ class PackageMissing(Exception):
 
 
 def debian_package(name: str) -> Path:
-    """The directory with the files of a package, such as ``usr/bin/prometheus``, without its dependencies.
+    """Returns the directory with the files of a package, such as ``usr/bin/prometheus``, without its dependencies.
 
     Raises:
         PackageMissing: this machine has no apt-get or dpkg, or the download failed.
@@ -32,7 +32,7 @@ def _download(name: str, directory: Path) -> None:
     try:
         _run(["apt-get", "download", name], directory)
     except PackageMissing:
-        # A fresh machine has no lists of packages, or old ones. These are renewed here and not in the system.
+        # A new machine has no lists of packages, or old ones. They are renewed here and not in the system.
         lists = directory / "lists"
         (lists / "partial").mkdir(parents=True)
         own = ["-o", f"Dir::State::Lists={lists}"]

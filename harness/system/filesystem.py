@@ -1,7 +1,7 @@
-"""Mounts a small file system of one's own.
+"""Mounts a small, separate file system.
 
-Tests, benches and the demo fill a disk on purpose and compare limits with the bytes used. On a file system of their
-own, other programs that write to this machine's disk can't disturb them, and no disk of the machine fills.
+Tests, benches and the demo fill a disk on purpose and compare limits with the bytes used. On a separate file system,
+other programs that write to this machine's disk can't disturb them, and no disk of the machine fills.
 """
 
 import shutil
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 _Mount = Callable[[Path, str], AbstractContextManager[bool]]
-# Mounts, says so, and keeps the namespace until its standard input closes, which it does when this process ends.
+# Mounts, prints a line, and keeps the namespace until standard input closes, at the latest when this process ends.
 _IN_NAMESPACE: Final = 'mount -t tmpfs -o "size=$1" quotahost "$2" && echo mounted && exec cat'
 
 
@@ -20,11 +20,11 @@ _IN_NAMESPACE: Final = 'mount -t tmpfs -o "size=$1" quotahost "$2" && echo mount
 def own_file_system(folder: Path, size: str = "2g") -> Iterator[bool]:
     """Mounts a small file system in memory at the folder, if this user may mount one, and unmounts it at the end.
 
-    Who is not root has it in a user namespace, where the system allows these: then a symbolic link to it stands in
-    the folder's place.
+    A user other than root gets it in a user namespace, if the system allows these: then a symbolic link to it
+    replaces the folder.
 
     Args:
-        folder: made if it is missing; if there is one it is empty.
+        folder: made if it is missing; an existing folder must be empty.
         size: the size, in the syntax of ``mount``.
 
     Yields:
@@ -51,7 +51,7 @@ def _mounted(folder: Path, size: str) -> Iterator[bool]:
 
 @contextmanager
 def mounted_in_namespace(folder: Path, size: str) -> Iterator[bool]:
-    """Mounts it in a namespace of a process that waits; other processes of this user reach it through /proc.
+    """Mounts it in the namespace of a waiting process; other processes of this user reach it through /proc.
 
     Args and Yields: as for own_file_system.
     """
@@ -75,4 +75,4 @@ def mounted_in_namespace(folder: Path, size: str) -> Iterator[bool]:
                     folder.unlink()
                     folder.mkdir()
     finally:
-        place.rmdir()  # the mount ended with the process
+        place.rmdir()  # the mount has ended with the process

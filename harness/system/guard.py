@@ -1,9 +1,9 @@
 """A small process, the guard, that outlives this one by a moment and kills the processes that this one started.
 
-No broker may stay behind when a test run is killed. The guard reads process ids from a pipe. When this process ends,
-however it ends, the pipe closes, and the guard kills the process groups that are left. Linux's PR_SET_PDEATHSIG
-would not do, because it fires when the *thread* that started the process ends. ``harness.system.process`` and
-``harness.java.helper`` start their processes here.
+No broker may remain when a test run is killed. The guard reads process ids from a pipe. When this process ends, however
+it ends, the pipe closes, and the guard kills the remaining process groups. Linux's PR_SET_PDEATHSIG would not work,
+because it fires when the *thread* that started the process ends. ``harness.system.process`` and ``harness.java.helper``
+start their processes here.
 """
 
 import functools
@@ -40,7 +40,7 @@ def stop_guarding(process: subprocess.Popen[bytes]) -> None:
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> int:
-    """Kills the process and all that it started; returns its exit code."""
+    """Kills the process and all processes that it started; returns its exit code."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     code = process.wait()

@@ -1,10 +1,10 @@
-"""Builds what a Containerfile describes in a Debian root, and runs it there, without a container engine.
+"""Builds an image from a Containerfile in a Debian root, and runs it there, without a container engine.
 
-``debian_root`` makes a minimal root by debootstrap, once, in ``build/``. ``instructions`` reads the part of the
-Containerfile language that ``containers/`` uses; what it doesn't know it refuses, so that no test passes by leaving a
-step out. ``Builder`` runs the instructions one by one and makes an ``Image``, whose commands run by ``chroot`` in
-namespaces of their own for mounts and processes; the network is this machine's. Layers, registries of images and limits
-of resources are not imitated.
+``debian_root`` makes a minimal root with debootstrap, once, in ``build/``. ``instructions`` reads the part of the
+Containerfile language that ``containers/`` uses, and refuses the rest, so that no test passes by leaving out a step.
+``Builder`` runs the instructions one by one and makes an ``Image``, whose commands run with ``chroot`` in namespaces of
+their own for mounts and processes; the network is this machine's. Layers, registries of images and limits of resources
+are not imitated.
 """
 
 import json
@@ -31,7 +31,7 @@ class NoRoots(Exception):
 
 
 def debian_root(suite: str) -> Path:
-    """A minimal root of a Debian suite, made once by debootstrap from the mirror that this machine's apt uses.
+    """Returns a minimal root of a Debian suite, made once by debootstrap from the mirror of this machine's apt.
 
     Raises:
         NoRoots: not root, no debootstrap, or no mirror.
@@ -61,7 +61,7 @@ def _mirror() -> str:
 
 
 def copy_root(source: Path, target: Path) -> None:
-    """Copies a root as it is, owners and links included."""
+    """Copies a root with its owners and links."""
     target.mkdir(parents=True)
     subprocess.run(["cp", "-a", "--reflink=auto", f"{source}/.", str(target)], check=True, timeout=300)
 
@@ -78,7 +78,7 @@ class Instruction:
     text: str
 
     def flags(self) -> tuple[dict[str, str], list[str]]:
-        """Its leading ``--name=value`` words, and the words after them."""
+        """Returns the leading ``--name=value`` words, and the words after them."""
         words, flags = self.text.split(), {}
         while words and words[0].startswith("--"):
             name, _, value = words.pop(0)[2:].partition("=")
@@ -86,7 +86,7 @@ class Instruction:
         return flags, words
 
     def exec_form(self) -> list[str]:
-        """The words of ENTRYPOINT or CMD, which must be in JSON's form.
+        """Returns the words of ENTRYPOINT or CMD, which must be in JSON's form.
 
         Raises:
             NotUnderstood: it is in the shell's form.
@@ -99,10 +99,10 @@ class Instruction:
 
 
 def instructions(text: str) -> Iterator[Instruction]:
-    """All instructions of a Containerfile, in their order; comments and continued lines are resolved.
+    """Yields all instructions of a Containerfile in order; comments and continued lines are resolved.
 
     Raises:
-        NotUnderstood: one is not in KNOWN.
+        NotUnderstood: an instruction is not in KNOWN.
     """
     # A comment may stand between continued lines, so comments go first.
     lines = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
@@ -116,27 +116,27 @@ def instructions(text: str) -> Iterator[Instruction]:
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:
-    """The text with ``$NAME`` and ``${NAME}`` replaced; what is not set is empty, as for a container engine."""
+    """Returns the text with ``$NAME`` and ``${NAME}`` replaced; unset names are empty, as for a container engine."""
     return _VARIABLE.sub(lambda found: values.get(found[1] or found[2], ""), text)
 
 
 @dataclass(slots=True)
 class Image:
-    """A root that instructions have been run in, and what they have set."""
+    """A root in which instructions have run, and the settings that they have made."""
 
     root: Path  # the folder that is ``/`` inside
-    env: dict[str, str] = field(default_factory=dict)  # variables of ENV
-    user: str = ""  # of USER; "" for root
-    workdir: str = "/"  # of WORKDIR
-    entrypoint: list[str] = field(default_factory=list)  # of ENTRYPOINT and CMD
+    env: dict[str, str] = field(default_factory=dict)  # the variables of ENV
+    user: str = ""  # USER; "" for root
+    workdir: str = "/"  # WORKDIR
+    entrypoint: list[str] = field(default_factory=list)  # ENTRYPOINT and CMD
     command: list[str] = field(default_factory=list)
 
     def command_line(self, *args: str) -> list[str]:
-        """The words that start the image as an engine would: its entry point with these arguments, or those of CMD."""
+        """Returns the words that start the image as an engine would: its entry point with these arguments, or CMD's."""
         return self.inside([*self.entrypoint, *(args or self.command)])
 
     def inside(self, words: list[str], user: str | None = None) -> list[str]:
-        """The words that run a command inside, as the image's user; all its processes end with it."""
+        """Returns the words that run a command inside, as the image's user; all its processes end with it."""
         who = self.user if user is None else user
         within = ["env", "-i", f"PATH={_PATH}", "HOME=/tmp", *(f"{name}={value}" for name, value in self.env.items())]
         enter = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "bash", "-c", _MOUNTS, str(self.root)]
@@ -144,10 +144,10 @@ class Image:
         return [*enter, *spec, str(self.root), *within, "sh", "-c", 'cd "$0" && exec "$@"', self.workdir, *words]
 
     def run(self, words: list[str], user: str | None = None, timeout: float = 600) -> str:
-        """What a command inside prints.
+        """Returns the output of a command that runs inside.
 
         Raises:
-            AssertionError: it failed; with its last lines.
+            AssertionError: the command failed; the message has its last lines.
         """
         done = subprocess.run(
             self.inside(words, user), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout
@@ -157,7 +157,7 @@ class Image:
 
 
 class Builder:
-    """Runs one Containerfile, from the images that are there already."""
+    """Runs one Containerfile, from the existing images."""
 
     def __init__(self, context: Path, images: Mapping[str, Path], root: Path, arguments: Mapping[str, str]) -> None:
         self._context, self._images, self._arguments = context, images, arguments
@@ -167,7 +167,7 @@ class Builder:
         self._global: dict[str, str] = {}
 
     def build(self, containerfile: Path) -> Image:
-        """The image of its last stage. An earlier stage is only a name of an image, to be copied from.
+        """Returns the image of the last stage. An earlier stage is only a name of an image, to copy from.
 
         Raises:
             NotUnderstood: an instruction that this builder doesn't know.
@@ -197,11 +197,11 @@ class Builder:
             self._stages[stage] = self._images[image]
         else:
             copy_root(self._images[image], self._image.root)
-            for name in ("hosts", "resolv.conf"):  # engines bring these two
+            for name in ("hosts", "resolv.conf"):  # engines provide these two files
                 shutil.copyfile(f"/etc/{name}", self._image.root / "etc" / name)
 
     def _run(self, step: Instruction) -> None:
-        # Arguments are variables of the shell, as in an engine; pip's settings are this machine's.
+        # Arguments are variables of the shell, as in an engine. pip's settings are this machine's.
         before = self._image.env
         self._image.env = {**pip_settings(self._image.root), **self._values, **before}
         try:
@@ -247,7 +247,7 @@ def _copy(source: Path, target: Path, is_folder: bool, mode: str | None) -> None
 
 
 def pip_settings(root: Path) -> dict[str, str]:
-    """Variables by which pip inside trusts what this machine's pip trusts."""
+    """Returns variables that make pip inside trust what this machine's pip trusts."""
     given = os.environ.get("PIP_CERT")
     if not given:
         return {}

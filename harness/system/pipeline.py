@@ -1,7 +1,7 @@
 """quotahost's pipeline as a process of its own, started by the command that an operator uses.
 
 The demo, the benches and the tests of the whole cluster run it. Its log says when it has begun, and its metrics
-endpoint how much it has read.
+endpoint says how much it has read.
 """
 
 import os
@@ -54,7 +54,7 @@ class PipelineProcess(LoggedProcess):
         return int(found[1])
 
     def metric(self, name: str, **labels: str) -> float:
-        """One of its metrics, without the prefix ``quotahost_pipeline_``; 0 while the pipeline doesn't show it.
+        """Returns one metric, without the prefix ``quotahost_pipeline_``; 0 while the pipeline doesn't show it.
 
         The option ``metrics_port`` must be given.
 

@@ -8,9 +8,9 @@ import os
 import socket
 from typing import Final
 
-# These ports lie below every system's range for outgoing connections, so that no client takes one between the
-# choice and the broker's start. Each process begins at a place of its own; workers that run tests beside each other
-# have neighbouring pids, so their places lie a thousand ports apart.
+# These ports lie below every system's range for outgoing connections, so that no client takes a port between the choice
+# and the broker's start. Each process begins at a different place: parallel test workers have neighbouring pids, so
+# their places lie a thousand ports apart.
 _FIRST: Final = 15_000
 _COUNT: Final = 15_000
 _offsets = itertools.count(os.getpid() * 1_009)
@@ -31,7 +31,7 @@ def free_port() -> int:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Kafka's own sockets do
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # like Kafka's own sockets
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:

@@ -31,17 +31,17 @@ def cpu_seconds(pid: int) -> float:
 
 
 def command(pid: int) -> str:
-    """The command line of a process; empty once it has ended, even if nobody has waited for it."""
+    """Returns the command line of a process; empty after it has ended, even if no process has waited for it."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_text()
     return ""
 
 
 def children(pid: int) -> list[int]:
-    """The process ids of a process's children."""
+    """Returns the process ids of a process's children."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):  # the thread has ended
+        with suppress(OSError):  # the thread may have ended
             found += map(int, task.read_text().split())
     return found
 
@@ -53,11 +53,11 @@ class LogFile:
         self.path: Final = path
 
     def end(self) -> int:
-        """The position where the next line will be written."""
+        """Returns the position where the next line will be written."""
         return self.path.stat().st_size if self.path.exists() else 0
 
     def text(self, start: int = 0) -> str:
-        """The text that was written after the position ``start``."""
+        """Returns the text that was written after the position ``start``."""
         if not self.path.exists():
             return ""
         with self.path.open("rb") as file:
@@ -65,7 +65,7 @@ class LogFile:
             return file.read().decode(errors="replace")
 
     def tail(self, start: int = 0) -> str:
-        """The last 40 lines of the text that was written after the position ``start``."""
+        """Returns the last 40 lines of the text that was written after the position ``start``."""
         return "\n".join(self.text(start).splitlines()[-40:])
 
 
@@ -91,11 +91,11 @@ class LoggedProcess:
         """Ends the process with SIGTERM, as an operator does.
 
         Returns:
-            The exit code; it is 143 for a JVM that ended in good order.
+            The exit code; it is 143 for a JVM that shut down cleanly.
 
         Raises:
-            TimeoutError: the process did not end within timeout seconds. It is killed; if it is a JVM, it has
-                written its threads' stacks into the log before.
+            TimeoutError: the process did not end within timeout seconds. It is killed; a JVM has written its threads'
+                stacks into the log before.
         """
         process = self._started()
         process.terminate()
@@ -105,18 +105,18 @@ class LoggedProcess:
             self.dump_threads()
             self.kill()
             raise TimeoutError(f"not stopped within {timeout} s; its threads are in {self.log.path}") from None
-        self.kill()  # also ends processes that it started
+        self.kill()  # also ends processes that this one started
         return code
 
     def dump_threads(self) -> None:
-        """Makes a JVM write its threads' stacks into the log, if it can still do that."""
+        """Makes a JVM write its threads' stacks into the log, if it still can."""
         start = self.log.end()
         self._started().send_signal(signal.SIGQUIT)
         with suppress(TimeoutError):
             self.wait_for_log("JNI global refs", start=start)
 
     def kill(self) -> None:
-        """Ends the process with SIGKILL, as a crash does, and all that it started. Does nothing if there is none.
+        """Kills the process and all that it started with SIGKILL, like a crash. Does nothing if there is none.
 
         A Kafka broker that was killed may join again after its ``broker.session.timeout.ms`` (9 s).
         """
@@ -131,7 +131,7 @@ class LoggedProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code if the process ended by itself; None while it runs and after ``stop()`` or ``kill()``."""
+        """The exit code if the process ended by itself; None while it runs, and after stop() or kill()."""
         return None if self._process is None else self._process.poll()
 
     @property
@@ -140,13 +140,13 @@ class LoggedProcess:
         return self._started().pid
 
     def rss(self) -> int:
-        """The resident memory in bytes, as /proc shows it."""
+        """Returns the resident memory in bytes, as /proc shows it."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         kib = next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS:"))
         return int(kib) * 1024
 
     def log_text(self, start: int | None = None) -> str:
-        """The text that was logged after the position ``start``, or without it since the process was last started."""
+        """Returns the text that was logged after the position ``start``, or since the last start of the process."""
         return self.log.text(self._log_start if start is None else start)
 
     def wait_for_log(self, pattern: str, timeout: float = 120, start: int | None = None) -> str:
@@ -166,7 +166,7 @@ class LoggedProcess:
         compiled = re.compile(pattern, re.MULTILINE)
 
         def matched_or_ended() -> bool:
-            ended = not self.running  # before the log is read, so that its last lines are seen
+            ended = not self.running  # read before the log, so that its last lines are seen
             return compiled.search(self.log_text(start)) is not None or ended
 
         eventually(matched_or_ended, timeout, f"/{pattern}/ in {self.log.path}", on_timeout=self._tail)

@@ -1,7 +1,7 @@
 """A TCP proxy that can be cut and healed, and an address that swallows packets.
 
-It stands for a network that fails between a plugin's Kafka client and the brokers: a broker advertises the proxy's
-port, and the test cuts the proxy for as long as it likes.
+The proxy simulates a network that fails between a plugin's Kafka client and the brokers: a broker advertises the
+proxy's port, and the test cuts the proxy for as long as it likes.
 """
 
 import contextlib
@@ -28,18 +28,18 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
-        """Closes all connections; closes each new one at once."""
+        """Closes all connections, and closes each new connection immediately."""
         self._cut = True
         for each in self._pairs:
             _close(each)
         self._pairs.clear()
 
     def swallow(self) -> None:
-        """Passes nothing on, and closes nothing: nobody hears that the network has failed."""
+        """Passes nothing on, and closes nothing, so no peer notices that the network has failed."""
         self._passes.clear()
 
     def heal(self) -> None:
-        """Accepts connections again, and passes on what was swallowed, as TCP does."""
+        """Accepts connections again, and passes on the swallowed bytes, as TCP does."""
         self._cut = False
         self._passes.set()
 
@@ -63,7 +63,7 @@ class Proxy:
             except OSError:
                 return
             self._pairs += [client, server]
-            if self._cut:  # perhaps only since this one was accepted
+            if self._cut:  # the cut may be later than this connection
                 _close(client)
                 _close(server)
             for one, other in ((client, server), (server, client)):
@@ -81,7 +81,7 @@ class Proxy:
 
 @contextlib.contextmanager
 def swallowing() -> Iterator[str]:
-    """An address that neither accepts nor refuses connections: its queue is full, so the kernel drops what comes."""
+    """Yields an address that neither accepts nor refuses connections: its queue is full, so the kernel drops them."""
     with contextlib.ExitStack() as sockets:
         server = sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         with contextlib.suppress(TimeoutError):

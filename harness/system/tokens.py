@@ -1,6 +1,6 @@
-"""A token endpoint of OpenID Connect by the standard library and openssl, for brokers and clients of OAUTHBEARER.
+"""A token endpoint of OpenID Connect with the standard library and openssl, for brokers and clients of OAUTHBEARER.
 
-It gives a signed token to who has a client's id and secret, and shows the key by which brokers check it (JWKS).
+It gives a signed token to a client with a known id and secret, and shows the key with which brokers check it (JWKS).
 """
 
 import base64
@@ -23,7 +23,7 @@ class TokenEndpoint:
     """Runs for the time of a ``with`` block."""
 
     def __init__(self, directory: Path, clients: Mapping[str, str], lifetime: int = 300) -> None:
-        """Make a key in the directory. ``clients`` are secrets by id; ``lifetime`` of a token in s."""
+        """Makes a key in the directory. ``clients`` are secrets by id; ``lifetime`` of a token in s."""
         self._key, self._clients, self._lifetime = directory / "tokens.pem", clients, lifetime
         _openssl("genrsa", "-out", str(self._key), "2048")
         modulus = _openssl("rsa", "-in", str(self._key), "-noout", "-modulus").decode().strip().partition("=")[2]

@@ -1,6 +1,6 @@
 """Waits for a condition instead of sleeping for a fixed time.
 
-Tests on real brokers wait for what they expect, however long a busy machine takes; only a failure takes the whole
+Tests on real brokers wait for the expected result, however long a busy machine takes. Only a failure takes the whole
 timeout.
 """
 
@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException
 from harness.java.helper import HelperError
 
 T = TypeVar("T")
-_RAREST: Final = 0.25  # seconds between two looks at what takes long: each costs a broker and a helper JVM some ms
+_RAREST: Final = 0.25  # seconds between two calls of a slow condition, which costs a broker and a helper JVM some ms
 
 
 def eventually(
@@ -27,8 +27,8 @@ def eventually(
     """Calls condition until it returns something true, and returns that.
 
     Args:
-        condition: called again and again. An AssertionError, something that is not there (LookupError), or an error
-            of a broker or of the helper means "not yet".
+        condition: called repeatedly. An AssertionError, a missing thing (LookupError), or an error of a broker or of
+            the helper means "not yet".
         timeout: seconds. It may be generous, because only a failure takes so long.
         what: describes the condition in the error.
         poll: seconds between two calls; if None, 0.05 at first and later a twentieth of the time that has passed.

@@ -10,12 +10,12 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * A JVM that stays up and does for the tests what only Java can do. It reads one JSON request a line from stdin and
- * writes one JSON answer a line to stdout. It ends when stdin ends, and so with the process that started it.
+ * A JVM that stays up and does for the tests what only Java can do. It reads one JSON request per line from stdin and writes
+ * one JSON answer per line to stdout. It ends when stdin ends, and so with the process that started it.
  */
 public final class Helper {
 
-    /** What one kind of request does; the arguments are those of the request. */
+    /** The action for one kind of request; the arguments are those of the request. */
     @FunctionalInterface
     interface Command {
         Object run(JsonNode args) throws Exception;
@@ -63,7 +63,7 @@ public final class Helper {
         return answer;
     }
 
-    /** Class and message of every exception down to the first cause, because wrappers often have no message. */
+    /** Returns class and message of every exception down to the first cause, because wrappers often have no message. */
     private static String describe(Throwable error) {
         String own = error.getClass().getSimpleName() + ": " + error.getMessage();
         return error.getCause() == null ? own : own + "; caused by " + describe(error.getCause());

@@ -22,8 +22,8 @@ import javax.management.remote.JMXConnectorFactory;
 import javax.management.remote.JMXServiceURL;
 
 /**
- * Reads another JVM's MBeans. It attaches by process id, so the other JVM needs no JMX port. A connection stays
- * open for the next question, as tests ask again and again: a new one costs both JVMs far more time than the answer.
+ * Reads another JVM's MBeans. It attaches by process id, so the other JVM needs no JMX port. A connection stays open for the
+ * next question: tests ask repeatedly, and a new connection costs both JVMs far more time than the answer.
  */
 final class Jmx {
 
@@ -60,7 +60,7 @@ final class Jmx {
         if (kept != null) {
             try {
                 return plain(question.ask(kept.getMBeanServerConnection()));
-            } catch (IOException ended) { // perhaps the process ended, and another one has its id
+            } catch (IOException ended) { // the process may have ended, and another one may have its id
                 CONNECTIONS.remove(pid);
             }
         }
@@ -72,7 +72,7 @@ final class Jmx {
     private static JMXConnector connect(String pid) throws Exception {
         VirtualMachine machine = VirtualMachine.attach(pid);
         try {
-            // No thread looks for the end of the connection: it would print that a broker ended.
+            // No thread checks the connection: it would print that a broker ended.
             Map<String, Object> unwatched = Map.of("jmx.remote.x.client.connection.check.period", 0L);
             return JMXConnectorFactory.connect(new JMXServiceURL(machine.startLocalManagementAgent()), unwatched);
         } finally {
@@ -80,7 +80,7 @@ final class Jmx {
         }
     }
 
-    /** The bean's attributes by name, without those that can't be read, such as unsupported ones. */
+    /** Returns the bean's attributes by name, without those that cannot be read, such as unsupported ones. */
     private static Map<String, Object> attributes(MBeanServerConnection beans, ObjectName name) throws Exception {
         String[] names = Arrays.stream(beans.getMBeanInfo(name).getAttributes())
             .filter(MBeanAttributeInfo::isReadable).map(MBeanAttributeInfo::getName).toArray(String[]::new);

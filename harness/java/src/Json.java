@@ -7,10 +7,10 @@ import com.fasterxml.jackson.databind.json.JsonMapper;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Writes JSON that Python's json module reads, and reads what it writes. */
+/** Writes JSON for Python's json module, and reads that module's output. */
 final class Json {
 
-    /** Leaves NaN and Infinity unquoted, and escapes everything but ASCII, so that no encoding matters. */
+    /** Leaves NaN and Infinity unquoted, and escapes all characters beyond ASCII, so that no encoding matters. */
     static final ObjectMapper MAPPER = JsonMapper.builder()
         .disable(JsonWriteFeature.WRITE_NAN_AS_STRINGS)
         .enable(JsonWriteFeature.ESCAPE_NON_ASCII)

@@ -36,7 +36,7 @@ final class KafkaTools {
 
     private static final ByteArrayOutputStream PRINTED = new ByteArrayOutputStream();
 
-    /** Keeps what a tool prints to System.out, so that it can be returned to the caller. */
+    /** Keeps what a tool prints to System.out, to return it to the caller. */
     static final PrintStream OUT = new PrintStream(PRINTED, true, StandardCharsets.UTF_8);
 
     private KafkaTools() { }
@@ -53,7 +53,7 @@ final class KafkaTools {
     static Object run(JsonNode args) {
         String[] command = texts(args).skip(2).toArray(String[]::new);
         return exitCodeAndOutput(() -> {
-            try { // by its name: a broker's jars don't have every tool
+            try { // by its name, since a broker's jars do not have every tool
                 Class<?> tool = Class.forName(args.get(0).textValue(), true, loader(args.get(1).textValue()));
                 tool.getMethod("main", String[].class).invoke(null, (Object) command);
             } catch (InvocationTargetException e) {
@@ -98,7 +98,7 @@ final class KafkaTools {
         return List.of(code, printed());
     }
 
-    /** All that was printed since the last call. */
+    /** Returns all that was printed since the last call. */
     private static String printed() {
         OUT.flush();
         String text = PRINTED.toString(StandardCharsets.UTF_8);
@@ -106,7 +106,7 @@ final class KafkaTools {
         return text;
     }
 
-    /** Whether Kafka's tools throw Exited instead of ending the JVM. Kafka 4.4 has Exit at another place. */
+    /** Sets whether Kafka's tools throw Exited instead of ending the JVM. Kafka 4.4 has Exit in another package. */
     private static void onExit(boolean thrown) {
         try {
             Class<?> exit = exit();

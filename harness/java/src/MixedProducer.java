@@ -13,7 +13,7 @@ import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
-/** Kafka's own producer, writing to several topics at once: it packs their batches into one request. */
+/** Kafka's own producer, which writes to several topics at once and packs their batches into one request. */
 final class MixedProducer {
 
     private MixedProducer() { }

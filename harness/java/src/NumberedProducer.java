@@ -9,13 +9,13 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.serialization.StringSerializer;
 
-/** Kafka's own producer sends numbered records: its retries and order differ from librdkafka's. */
+/** Kafka's own producer, which sends numbered records: its retries and order differ from librdkafka's. */
 final class NumberedProducer {
 
     private NumberedProducer() { }
 
     /**
-     * Sends "0", "1", ... to partition 0, a record each few milliseconds, and waits for all of them.
+     * Sends "0", "1", ... to partition 0, one record every few milliseconds, and waits for all of them.
      * args: topic, number of records, milliseconds between two, {producer config}. Throws the exception of a failed delivery.
      */
     static Object run(JsonNode args) throws Exception {

@@ -18,10 +18,10 @@ import org.apache.kafka.common.metrics.Quota;
 /**
  * Shows every client-quota metric of a broker with its tags and the bound that Kafka enforces.
  *
- * <p>Kafka's own JMX beans show rates but not bounds. A reporter is handed the metric itself, whose config holds the
- * quota: {@code byte-rate} of Produce and Fetch, {@code request-time} of Request, {@code tokens} of ControllerMutation
- * (ClientQuotaManager.registerQuotaMetrics and its subclasses). Kafka replaces the config when a quota changes, so
- * the probe reads it at each call, not when the metric appears.
+ * <p>Kafka's own JMX beans show rates but not bounds. A reporter gets the metric itself, whose config holds the quota:
+ * {@code byte-rate} of Produce and Fetch, {@code request-time} of Request, {@code tokens} of ControllerMutation
+ * (ClientQuotaManager.registerQuotaMetrics and its subclasses). Kafka replaces the config when a quota changes, so the probe
+ * reads the config at each call, not when the metric appears.
  */
 public final class QuotaProbe implements MetricsReporter {
 

@@ -13,7 +13,7 @@ import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
-/** Reads as a member of a share group (KIP-932), which librdkafka has not. */
+/** Reads as a member of a share group (KIP-932), which librdkafka does not support. */
 final class ShareReader {
     private static final long PATIENCE_NANOS = 60_000_000_000L;
 
@@ -41,8 +41,8 @@ final class ShareReader {
 
     /**
      * Reads for so many seconds. args: topic, seconds, {consumer config}.
-     * Returns the bytes of the values, the number of records of which the broker says that it has delivered them before,
-     * and the longest throttle time in ms that brokers told.
+     * Returns the bytes of the values, the number of records that the broker marks as delivered before, and the longest
+     * throttle time in ms that brokers reported.
      */
     static Object measure(JsonNode args) throws Exception {
         long bytes = 0, later = 0;
@@ -61,7 +61,7 @@ final class ShareReader {
         return Map.of("bytes", bytes, "later", later, "throttle", throttle);
     }
 
-    /** How often the broker has delivered a record, this time included; by its name, since Kafka 3.9 doesn't tell. */
+    /** Returns how often the broker has delivered a record, including this time; by reflection, since Kafka 3.9 lacks it. */
     private static int deliveries(ConsumerRecord<?, ?> each) throws ReflectiveOperationException {
         var told = (Optional<?>) ConsumerRecord.class.getMethod("deliveryCount").invoke(each);
         return told.map(count -> ((Number) count).intValue()).orElse(1);

@@ -15,14 +15,14 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
-/** What Kafka's own producer and consumer show of the throttle times that brokers told them (KIP-13). */
+/** The throttle times that Kafka's own producer and consumer show after brokers have reported them (KIP-13). */
 final class ThrottleTimes {
     private static final long PATIENCE_NANOS = 60_000_000_000L;
 
     private ThrottleTimes() { }
 
     /**
-     * Sends a record of each of these sizes to partition 0, each once the one before has its answer.
+     * Sends a record of each of these sizes to partition 0, each after the answer to the previous one.
      * args: topic, [bytes], {producer config}. Returns the metrics of throttle times by name, in ms.
      */
     static Object produce(JsonNode args) throws Exception {
@@ -35,7 +35,7 @@ final class ThrottleTimes {
     }
 
     /**
-     * Reads the first record of partition 0 again and again.
+     * Reads the first record of partition 0 repeatedly.
      * args: topic, how often, {consumer config}. Returns the metrics of throttle times by name, in ms.
      */
     static Object consume(JsonNode args) throws Exception {

@@ -34,10 +34,10 @@ import org.openjdk.jmh.annotations.Warmup;
 import org.quotahost.table.QuotaTable;
 
 /**
- * Times what a produce request of 1,000 clients costs while a factor is for those who write to affected topics, two threads.
+ * Measures the cost of a produce request of 1,000 clients, with two threads, while a factor is for writers to affected topics.
  *
- * <p>clients: "none" is without affected topics; "unaffected" write to another topic than the affected one; "marked" write to
- * that one. The fence is asked first, as on a broker, and beside it the authorizer alone that it stands before.
+ * <p>Parameter clients: "none" is without affected topics; "unaffected" clients write to another topic than the affected one;
+ * "marked" ones write to that topic. The fence is asked first, as on a broker, and beside it the inner authorizer alone.
  */
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
@@ -48,7 +48,7 @@ import org.quotahost.table.QuotaTable;
 public class AffectedBenchmark {
     private static final String AFFECTED = "orders";
 
-    /** A fence that shows the authorizer that it stands before. */
+    /** A fence that shows its inner authorizer. */
     private static final class Inside extends QuotaFence {
         Authorizer alone() {
             return inner;

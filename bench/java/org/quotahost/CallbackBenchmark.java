@@ -30,7 +30,7 @@ import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.Threads;
 import org.openjdk.jmh.annotations.Warmup;
 
-/** Times the calls that Kafka makes on each request: quotahost's, Strimzi's and Kafka's own callback, 1,000 clients, two threads. */
+/** Measures the calls that Kafka makes on each request: callbacks of quotahost, Strimzi and Kafka, 1,000 clients, two threads. */
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
 @Warmup(iterations = 3, time = 1)
@@ -52,7 +52,7 @@ public class CallbackBenchmark {
             callback = switch (implementation) {
                 case "strimzi" -> strimzi();
                 case "kafka" -> kafka();
-                case "quotahost-user" -> Filled.callback(Filled.table(principals, 1)); // QuotaTable's code for a quota that a user's clients share
+                case "quotahost-user" -> Filled.callback(Filled.table(principals, 1)); // QuotaTable's code of a user's shared quota
                 default -> Filled.callback(Filled.table(principals, 0));
             };
             for (KafkaPrincipal p : principals) tags.add(callback.quotaMetricTags(ClientQuotaType.FETCH, p, Filled.CLIENT_ID));
@@ -68,7 +68,7 @@ public class CallbackBenchmark {
             return made;
         }
 
-        /** Kafka's own callback with a default quota for (user, client-id), as Kafka's quota manager sets it up. */
+        /** Returns Kafka's own callback with a default quota for (user, client-id), in the form of Kafka's quota manager. */
         private ClientQuotaCallback kafka() throws Exception {
             var manager = new ClientQuotaManager(
                     new ClientQuotaManagerConfig(), new Metrics(), QuotaType.FETCH, Time.SYSTEM, "");
@@ -76,7 +76,7 @@ public class CallbackBenchmark {
                     Optional.of(ClientQuotaManager.DEFAULT_USER_CLIENT_ID), Optional.of(Quota.upperBound(1e6)));
             Field field = ClientQuotaManager.class.getDeclaredField("quotaCallback");
             field.setAccessible(true);
-            manager.shutdown(); // its thread would keep JMH waiting for half a minute
+            manager.shutdown(); // its thread would delay JMH's end by half a minute
             return (ClientQuotaCallback) field.get(manager);
         }
     }

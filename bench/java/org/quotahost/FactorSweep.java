@@ -24,18 +24,17 @@ import org.apache.kafka.server.quota.QuotaType;
 import org.quotahost.table.QuotaTable;
 
 /**
- * Measures how long a request stalls in Kafka's quota manager while a factor goes its whole way, 1 to 0.1 to 1, with many
- * clients that each have a sensor; beside Kafka's own quotas, changed as often by an administrator. Each goes its way twice.
+ * Measures how long a request stalls in Kafka's quota manager while a factor goes from 1 to 0.1 and back to 1, with many
+ * clients that each have a sensor; also with Kafka's own quotas, changed as often by an administrator. Each goes there twice.
  *
- * <p>Arguments: "quotahost" or "kafka", and the number of clients. Prints the longest stall of a request on the first way,
- * and of the second the longest and the 99.99th percentile, in ms; the median of a processor's ms that Kafka's walk over all
- * sensors takes, which other programs on the machine disturb least; how often limits were changed, and the heap that a
- * client takes with its sensors.
+ * <p>Arguments: "quotahost" or "kafka", and the number of clients. The program prints the longest stall of a request in the
+ * first pass; the longest and the 99.99th percentile in the second, in ms; the median CPU time in ms of Kafka's walk over all
+ * sensors, which other programs disturb least; how often limits changed; and the heap that a client takes with its sensors.
  */
 public final class FactorSweep {
     private static final int THREADS = 2;
     private static final long HALF_MS = 20_000;
-    /** In ns of a processor: what takes more is a walk over all sensors. */
+    /** In ns of CPU time: a request that takes longer includes a walk over all sensors. */
     private static final long WALK = 2_000_000;
     private static final ThreadMXBean PROCESSOR = ManagementFactory.getThreadMXBean();
     private static final Queue<Long> walks = new ConcurrentLinkedQueue<>();
@@ -65,9 +64,9 @@ public final class FactorSweep {
             threads[t] = new Thread(() -> counts[at] = send(manager, sessions, done, nanos[at]));
             threads[t].start();
         }
-        Thread.sleep(3_000); // until the JVM has compiled what a request needs
+        Thread.sleep(3_000); // until the JVM has compiled the code of a request
         forget(nanos);
-        sweep(table, manager); // the first walks are by code that the JVM hasn't compiled
+        sweep(table, manager); // the JVM has not yet compiled the code of the first walks
         long first = sorted(nanos).max().orElseThrow();
         forget(nanos);
         walks.clear();
@@ -90,7 +89,7 @@ public final class FactorSweep {
         return Arrays.stream(nanos).flatMapToLong(Arrays::stream).filter(each -> each > 0).sorted();
     }
 
-    /** Answers how often limits were changed; of Kafka's own quotas without a table. */
+    /** Returns how often limits were changed. Without a table, it changes Kafka's own quotas. */
     private static int sweep(QuotaTable table, ClientQuotaManager manager) throws InterruptedException {
         return table == null ? sweep(manager) : sweep(table);
     }
@@ -109,7 +108,7 @@ public final class FactorSweep {
         return table.generation(0) - before;
     }
 
-    /** As often as a factor moves limits on its way: by steps of two percent, up to five a second. */
+    /** Changes quotas as often as a factor moves limits: in steps of two percent, up to five a second. */
     private static int sweep(ClientQuotaManager manager) throws InterruptedException {
         int changes = 0;
         for (double rate = 1e6; rate > 1e5; rate *= 0.96, changes++) {
@@ -145,7 +144,7 @@ public final class FactorSweep {
                 request(manager, session);
                 nanos[at] = System.nanoTime() - before;
             });
-            LockSupport.parkNanos(20_000); // what a produce request takes otherwise
+            LockSupport.parkNanos(20_000); // the usual time of a produce request
         }
         return count;
     }

@@ -14,7 +14,7 @@ import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.table.Answer;
 import org.quotahost.table.QuotaTable;
 
-/** A quota table with clients, and quotahost's callback on it, without a host. */
+/** A quota table with clients, and quotahost's callback on this table, without a host. */
 public final class Filled {
     static final String CLIENT_ID = "client";
     static final int CLIENTS = 1_000;
@@ -22,7 +22,7 @@ public final class Filled {
 
     private Filled() {}
 
-    /** A thread's way from client to client. */
+    /** A thread's order of clients. */
     @State(Scope.Thread)
     public static class Turn {
         int at;
@@ -39,7 +39,7 @@ public final class Filled {
         return all;
     }
 
-    /** A table that knows the client CLIENT_ID of each principal; the scope is one of QuotaTable.publish's codes. */
+    /** Returns a table that knows the client CLIENT_ID of each principal; the scope is one of QuotaTable.publish's codes. */
     static QuotaTable table(KafkaPrincipal[] principals, int scope) {
         QuotaTable table = new QuotaTable(new Inbox());
         double[] rates = new double[TYPES];

@@ -2,10 +2,10 @@
  * Starts Python inside a JVM that is already running (org.quotahost.python.Interpreter).
  *
  * JPype starts a JVM by opening a library and calling its JNI_CreateJavaVM. If JPype opens this library, it gets
- * the JVM that has loaded it instead. The other half of this file starts libpython. It is opened here and not by
- * Java, since extension modules expect to find its symbols globally.
+ * the running JVM, which has loaded this library. The other half of this file starts libpython. This library opens
+ * libpython, and not Java, since extension modules expect global symbols of libpython.
  *
- * The functions that Java calls answer NULL, or a sentence that says what failed.
+ * The functions that Java calls return NULL, or a sentence that says what failed.
  */
 #include <dlfcn.h>
 #include <jni.h>
@@ -29,10 +29,10 @@ static struct {
   void *(*get_attr)(void *, const char *);
   const char *(*as_utf8)(void *);
   void (*clear)(void);
-  void (*program_name)(const wchar_t *);          /* NULL from Python 3.15 on: sys.path alone must do */
+  void (*program_name)(const wchar_t *);          /* NULL from Python 3.15 on: sys.path must suffice */
   wchar_t *(*decode)(const char *, size_t *);
   int *isolated;                                  /* the flag -I; NULL from Python 3.15 on */
-  int *utf8;                                      /* the option -X utf8; likewise, with UTF-8 in any locale */
+  int *utf8;                                      /* -X utf8; NULL from 3.15 on, UTF-8 in any locale */
 } py;
 
 JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *loaded_by, void *reserved) {
@@ -41,7 +41,7 @@ JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *loaded_by, void *reserved) {
   return JNI_VERSION_1_8;
 }
 
-/* JPype calls this; it gets the JVM that runs, with the calling thread attached. */
+/* JPype calls this, and gets the running JVM with the calling thread attached. */
 JNIEXPORT jint JNICALL JNI_CreateJavaVM(JavaVM **out, void **env, void *args) {
   (void)args;
   if (!vm) return JNI_ERR;
@@ -82,8 +82,8 @@ static int resolve(void) {
 }
 
 /*
- * Starts Python once, as the interpreter `executable` would start it with -I, and releases the GIL. So no PYTHON* of the
- * broker's environment has an effect: PYTHONFAULTHANDLER would take HotSpot's handler of SIGSEGV, and end the broker.
+ * Starts Python once, as the interpreter `executable` would start it with -I, and releases the GIL. With -I Python ignores
+ * PYTHON* variables of the broker: PYTHONFAULTHANDLER would replace HotSpot's handler of SIGSEGV, and end the broker.
  */
 JNIEXPORT jstring JNICALL Java_org_quotahost_python_Interpreter_initialize(
     JNIEnv *env, jclass type, jstring library, jstring executable) {
@@ -94,22 +94,22 @@ JNIEXPORT jstring JNICALL Java_org_quotahost_python_Interpreter_initialize(
   if (!python) return sentence(env, "libpython does not load", dlerror());
   if (!resolve()) return sentence(env, "libpython lacks a function", dlerror());
   if (py.initialized()) return NULL;
-  /* In the locale C, as in a container without one, an interpreter takes UTF-8 for files by itself, a library doesn't. */
+  /* In the locale C (a container without a locale), an interpreter uses UTF-8 for files by itself, but libpython does not. */
   if (py.utf8 && !strcmp(setlocale(LC_CTYPE, NULL), "C")) *py.utf8 = 1;
   if (py.program_name) {
     const char *name = (*env)->GetStringUTFChars(env, executable, NULL);
-    py.program_name(py.decode(name, NULL));       /* Python keeps the pointer: never freed */
+    py.program_name(py.decode(name, NULL));       /* Python keeps the pointer, so it is never freed */
     (*env)->ReleaseStringUTFChars(env, executable, name);
   }
   if (py.isolated) *py.isolated = 1;
-  py.initialize(0);                               /* 0: the signals stay the JVM's */
+  py.initialize(0);                               /* 0: Python installs no signal handlers */
   py.save_thread();
   return NULL;
 }
 
 /*
- * Runs code on this thread. The code must catch every exception, SystemExit too, on which PyRun_SimpleString would end
- * the process, and leave its error in __main__.quotahost_error ("" for none).
+ * Runs code on this thread. The code must catch every exception, also SystemExit, since PyRun_SimpleString would end
+ * the process on it, and must leave its error in __main__.quotahost_error ("" for none).
  */
 JNIEXPORT jstring JNICALL Java_org_quotahost_python_Interpreter_run(JNIEnv *env, jclass type, jstring code) {
   (void)type;

@@ -9,8 +9,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * PythonQuotaCallback for Kafka 4.1 and newer, which also shows its numbers among the broker's own metrics (KIP-877), and
- * so to every metrics reporter. Kafka 4.0, where PythonQuotaCallback must load, has no Monitorable.
+ * PythonQuotaCallback for Kafka 4.1 and newer, which also shows its numbers among the broker's own metrics (KIP-877), and so to
+ * every metrics reporter. PythonQuotaCallback must load in Kafka 4.0, which has no Monitorable.
  */
 public class MonitoredPythonQuotaCallback extends PythonQuotaCallback implements Monitorable {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.metrics");
@@ -26,7 +26,7 @@ public class MonitoredPythonQuotaCallback extends PythonQuotaCallback implements
 
     private static void add(Gauges.Gauge gauge, PluginMetrics metrics) {
         LinkedHashMap<String, String> tags = new LinkedHashMap<>();
-        // Not "type": Kafka itself has a key of that name in JMX, and a second one would stop the broker.
+        // The tag is not named "type": Kafka already has a key of that name in JMX, and a second one would stop the broker.
         tags.put("bean", gauge.type());
         if (!gauge.name().isEmpty()) tags.put("plugin", gauge.name());
         metrics.addMetric(metrics.metricName(gauge.attribute(), "quotahost", tags),

@@ -26,20 +26,20 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The quota callback that Kafka loads by client.quota.callback.class: answers Kafka from the table, and passes on why loop.py,
- * PythonEnvironment or Internals refuses the start.
+ * The quota callback that Kafka loads by client.quota.callback.class: it answers Kafka from the quota table, and refuses the
+ * broker's start with the reason that loop.py, PythonEnvironment or Internals gives.
  *
- * <p>It answers request threads from the quota table, which posts the clients that it does not know to the inbox, and
- * hands Kafka's events (client quotas, cluster, new properties) to the inbox. The Python host takes both from there.
+ * <p>The quota table posts the clients that it does not know to the inbox. Kafka's events (client quotas, cluster, new
+ * properties) go to the inbox, too. The Python host takes both from there.
  *
- * <p>If anything is wrong, configure() stops the broker with one ConfigException; after that only an administrator's
- * change is refused by one. It is AutoCloseable, since Kafka 4.1 and newer closes only callbacks that are (Plugin.close).
+ * <p>If anything is wrong, configure() stops the broker with one ConfigException; later only an administrator's change is
+ * refused with one. The class is AutoCloseable, since Kafka 4.1 and newer closes only such callbacks (Plugin.close).
  */
 public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, Reconfigurable {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
-    /** By quota type, the table's generation when Kafka was last asked to read all limits again. */
+    /** The table's generation at which Kafka was last asked to read all limits again, by quota type. */
     private final AtomicIntegerArray reset = new AtomicIntegerArray(QuotaTable.TYPES);
-    /** Until configure() has run, a table in which every client is a newcomer without a limit. */
+    /** Before configure() has run, this table treats every client as a newcomer without a limit. */
     private volatile QuotaTable table = new QuotaTable(new Inbox());
     private final AtomicReference<PythonHost> host = new AtomicReference<>();
 
@@ -85,11 +85,11 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
         try {
             int at = type.ordinal();
             if (at >= QuotaTable.TYPES) return false;
-            // In this order, so that `last` is never newer than `now`: a thread that was slow between the two would set
-            // it back, and Kafka would read all limits twice for nothing.
+            // The order matters: `last` must never be newer than `now`. Otherwise a thread that was slow between the two reads
+            // would set it back, and Kafka would read all limits twice for nothing.
             int last = reset.get(at);
             int now = table.generation(at);
-            return now != last && reset.compareAndSet(at, last, now); // one of the threads that see it
+            return now != last && reset.compareAndSet(at, last, now); // true for only one of the threads
         } catch (Throwable e) {
             return false;
         }
@@ -109,11 +109,11 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
 
     private void clientQuota(ClientQuotaType type, ClientQuotaEntity entity, Double rate) {
         PythonHost now = host();
-        // A type that only a later Kafka knows is left unlimited.
+        // A quota type that only a later Kafka knows stays unlimited.
         if (now != null && type.ordinal() < QuotaTable.TYPES) now.inbox.clientQuota(type, entity, rate);
     }
 
-    /** Kafka 4.4 has deprecated it, and 5.0 will not have it (KAFKA-19566); the Python host asks the cluster then. */
+    /** Kafka 4.4 deprecates this method and 5.0 removes it (KAFKA-19566); then the Python host asks the cluster. */
     public boolean updateClusterMetadata(Cluster cluster) {
         PythonHost now = host();
         if (now != null && cluster != null) {
@@ -132,9 +132,9 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     }
 
     /**
-     * Throws ConfigException if the host refuses an administrator's change. When Kafka applies what is stored it calls
-     * this, too, on the metadata loader's thread (DynamicBrokerConfig.processReconfiguration). An exception there, or a
-     * long wait, would cost all dynamic configs of that resource, Kafka's own too: then reconfigure() alone counts.
+     * Throws ConfigException if the host refuses an administrator's change. Kafka also calls this when it applies stored
+     * properties, on the metadata loader's thread (DynamicBrokerConfig.processReconfiguration). There an exception or a long
+     * wait would lose all dynamic configs of that resource, Kafka's own too, so nothing is checked: only reconfigure() acts.
      */
     @Override
     public void validateReconfiguration(Map<String, ?> configs) {
@@ -149,8 +149,8 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     }
 
     /**
-     * An exception here would end Kafka's own shutdown early. A node's two roles may share one callback, and each may close
-     * it (Kafka's pull request 22792): the host is released once.
+     * Catches everything, since an exception would end Kafka's own shutdown early. A node's two roles may share one callback,
+     * and each may close it (Kafka's pull request 22792), so the host is released only once.
      */
     @Override
     public void close() {

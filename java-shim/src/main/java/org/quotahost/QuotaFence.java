@@ -39,23 +39,23 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The authorizer that Kafka loads by authorizer.class.name: it asks the one of fence.authorizer (StandardAuthorizer if none is
- * named, nobody for none), then the fence, and throws the error of a request that is turned back.
+ * The authorizer that Kafka loads by authorizer.class.name: it asks the inner authorizer (fence.authorizer), then the fence,
+ * and throws the fence's error if the fence turns the request back.
  *
- * <p>While the state is PAUSE, the fence turns back the produce requests of all clients but the exempt, before
- * anything is appended. Quotas cannot do that, since Kafka throttles after the append; but if authorize() throws,
- * KafkaApis answers the request with that error. Topic quotas (TopicQuotas) turn requests to single topics back in
- * the same way.
+ * <p>While the state is PAUSE, the fence turns back the produce requests of all clients except the exempt ones, before anything
+ * is appended. Quotas cannot do that, since Kafka throttles after the append. But if authorize() throws, KafkaApis answers the
+ * request with that error. Topic quotas (TopicQuotas) turn back requests to single topics in the same way.
  *
- * <p>The inner authorizer is asked first, so that a client that lacks a right gets that answer. By default it is Kafka's
- * StandardAuthorizer, which denies what no ACL allows: an operator who forgets the property opens no cluster.
+ * <p>The inner authorizer is asked first, so that a client that lacks a right is told so. If fence.authorizer is not set, the
+ * inner authorizer is Kafka's StandardAuthorizer, which denies what no ACL allows: an operator who forgets the property does
+ * not open the cluster. With fence.authorizer=none everything is allowed.
  *
- * <p>A producer with acks=0 expects no answer. For it Kafka closes the connection instead (RequestHandlerHelper), and
- * the records that it sent are lost, as with any other error.
+ * <p>A producer with acks=0 expects no answer. Kafka closes its connection instead (RequestHandlerHelper), and the records that
+ * it sent are lost, as with any other error.
  *
- * <p>Everything else that Kafka asks is the inner authorizer's. Kafka gives the ACLs of its metadata log only to a
- * ClusterMetadataAuthorizer, so this class is one. If the inner authorizer is none, it keeps its ACLs itself, and
- * Kafka's are dropped.
+ * <p>All other calls of Kafka go to the inner authorizer. Kafka gives the ACLs of its metadata log only to a
+ * ClusterMetadataAuthorizer, so this class is one. If the inner authorizer is not a ClusterMetadataAuthorizer, it keeps its
+ * ACLs itself, and Kafka's ACLs are dropped.
  */
 public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
     static final String PROPERTY = BrokerConfigs.PREFIX + "fence.authorizer";
@@ -65,7 +65,7 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
             + "\" if the cluster had no authorizer, or the class that was in authorizer.class.name before";
 
     Authorizer inner;
-    /** Whether this node is a controller, which creates. */
+    /** Whether this node is a controller. Controllers create topics. */
     private boolean controls;
 
     @Override
@@ -91,13 +91,13 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
         return results;
     }
 
-    /** Kafka may close one that it could not configure. */
+    /** Checks for null, since Kafka may close an authorizer that it could not configure. */
     @Override
     public void close() throws IOException {
         if (inner != null) inner.close();
     }
 
-    /** From Kafka 4.1 on StandardAuthorizer cannot work without metrics, and Kafka gives them only to a Monitorable. */
+    /** From Kafka 4.1 on StandardAuthorizer does not work without metrics, and Kafka gives metrics only to a Monitorable. */
     void giveMetrics() {
         Consumer<Authorizer> giver = Internals.AUTHORIZER_METRICS.get();
         if (giver != null) giver.accept(inner);
@@ -105,7 +105,7 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
 
     // ---- the inner authorizer --------------------------------------------------------------------------------
 
-    /** ConfigException if the class is not there or is none. */
+    /** Throws ConfigException if the class is missing or is not an Authorizer. */
     private static Authorizer innerOf(Map<String, ?> configs) {
         String name = Objects.toString(configs.get(PROPERTY), "").strip();
         return name.equalsIgnoreCase(NONE) ? new AllowAll() : load(name.isEmpty() ? STANDARD : name);
@@ -126,7 +126,7 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
         return new ConfigException(PROPERTY + "=" + name + " " + what + REMEDY);
     }
 
-    // ---- what is the inner authorizer's -----------------------------------------------------------------------
+    // ---- calls that the inner authorizer answers ----------------------------------------------------------------
 
     @Override
     public Map<Endpoint, ? extends CompletionStage<Void>> start(AuthorizerServerInfo server) {
@@ -216,7 +216,7 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
         if (inner instanceof Reconfigurable live) live.reconfigure(configs);
     }
 
-    /** As a broker without an authorizer: all is allowed, and questions about ACLs get SECURITY_DISABLED (AclApis). */
+    /** Behaves like a broker without an authorizer: all is allowed, and requests about ACLs get SECURITY_DISABLED (AclApis). */
     private static final class AllowAll implements Authorizer {
         private static final SecurityDisabledException DISABLED =
                 new SecurityDisabledException("No Authorizer is configured.");

@@ -11,14 +11,14 @@ import com.tngtech.archunit.junit.ArchTest;
 import com.tngtech.archunit.lang.ArchRule;
 
 /**
- * Which package may use which, and what request threads must not do.
+ * The rules for packages (which may use which) and for request threads (what they must not do).
  *
- * <p>ArchUnit reads the compiled classes. A constant that the compiler copies into its users leaves no trace there,
- * so a package that uses nothing but another one's constant is not seen.
+ * <p>ArchUnit reads the compiled classes. The compiler copies constants into the classes that use them and leaves no trace
+ * there, so ArchUnit does not see a package that uses only a constant of another one.
  */
 @AnalyzeClasses(packages = "org.quotahost", importOptions = ImportOption.DoNotIncludeTests.class)
 class ArchitectureTest {
-    /** From the top to the bottom: each package with all the packages that it may use. */
+    /** Each package with all packages that it may use, from the top to the bottom. */
     @ArchTest
     static final ArchRule EVERY_PACKAGE_USES_ONLY_WHAT_LIES_BELOW = layeredArchitecture().consideringOnlyDependenciesInLayers()
             .layer("root").definedBy("org.quotahost")
@@ -45,7 +45,7 @@ class ArchitectureTest {
             .ensureAllClassesAreContainedInArchitecture()
             .as("every package uses only what lies below it");
 
-    /** QuotaFence is what Kafka's own authorizer is: a ClusterMetadataAuthorizer. Kafka wouldn't load it into one that has none. */
+    /** QuotaFence is exempt: like Kafka's authorizer, it must be a ClusterMetadataAuthorizer, or Kafka gives it no ACLs. */
     @ArchTest
     static final ArchRule WHAT_IS_NO_PUBLIC_API_IS_USED_BY_INTERNALS_ALONE = noClasses()
             .that().resideOutsideOfPackage("org.quotahost.internals").and().haveNameNotMatching("org\\.quotahost\\.QuotaFence.*")

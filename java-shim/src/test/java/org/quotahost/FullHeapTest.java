@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Timeout;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.util.Schedule;
 
-/** A heap that was full for some moments, in a JVM of its own: what must go on goes on, and the host can rest. */
+/** A heap that is full for some moments, in a JVM of its own: necessary work goes on, and the host can rest. */
 class FullHeapTest {
     private static final int FILLS = 20, SCHEDULES = 10, PRODUCERS = 4;
 
@@ -28,7 +28,7 @@ class FullHeapTest {
         assertEquals("turns come again\nthe inbox is empty\n", told);
     }
 
-    /** What runs in the other JVM. */
+    /** The program of the other JVM. */
     static final class Main {
         private static final AtomicInteger[] TURNS = new AtomicInteger[SCHEDULES];
         private static final Inbox INBOX = new Inbox();
@@ -62,7 +62,7 @@ class FullHeapTest {
             System.exit(0);
         }
 
-        /** Fills the heap with ever smaller pieces, and lets go. */
+        /** Fills the heap with smaller and smaller pieces, and then frees it. */
         private static void fill() {
             Filling all = null;
             for (int size : new int[] {1 << 16, 1 << 10, 64, 8}) {
@@ -83,7 +83,7 @@ class FullHeapTest {
             LockSupport.parkNanos(200_000);
         }
 
-        /** Does it again and again, whatever it throws. */
+        /** Runs the work again and again, whatever it throws. */
         private static void start(String name, Runnable work) {
             Thread thread = new Thread(() -> {
                 while (true) {

@@ -23,7 +23,7 @@ import org.quotahost.internals.Internals;
 import org.quotahost.internals.InternalsFixture;
 import org.quotahost.internals.Mute;
 
-/** Which look-up of a request quota gets the limit that mutes, after the fence has turned a request back. */
+/** Tests which look-up of a request quota gets the muting limit after the fence has turned a request back. */
 @ExtendWith(FenceFixture.Reset.class)
 class MuteTest {
     private static final Map<String, String> MUTED = Map.of("user", "<turned back>", "client-id", "");

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** The callback without a host: before configure(), after a failed one, after close(). */
+/** The callback without a host: before configure(), after a failed configure(), after close(). */
 class PythonQuotaCallbackTest {
     private static final KafkaPrincipal ALICE = new KafkaPrincipal(KafkaPrincipal.USER_TYPE, "alice");
     private static final Map<String, String> NEWCOMERS = Map.of("user", "<newcomers>", "client-id", "");
@@ -66,7 +66,7 @@ class PythonQuotaCallbackTest {
 
     @Test
     void aFailedStartIsOneConfigExceptionNamingThePropertyEachTime() {
-        Set<Thread> before = Thread.getAllStackTraces().keySet(); // other tests' children may still be on their way out
+        Set<Thread> before = Thread.getAllStackTraces().keySet(); // children of other tests may still be ending
         Map<String, String> configs = Map.of("client.quota.callback.python.executable", "/no/such/python");
         for (int start = 0; start < 2; start++) {
             String message = assertThrows(ConfigException.class, () -> callback.configure(configs)).getMessage();

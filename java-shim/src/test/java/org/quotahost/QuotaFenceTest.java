@@ -44,14 +44,14 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
 
-/** Which authorizer stands behind the fence, by client.quota.callback.fence.authorizer. */
+/** Tests which authorizer stands behind the fence for each value of client.quota.callback.fence.authorizer. */
 @ExtendWith(FenceFixture.Reset.class)
 class QuotaFenceTest {
     private static final AuthorizableRequestContext REQUEST = FenceFixture.from(ApiKeys.PRODUCE, "alice", "app");
 
     private List<AuthorizationResult> last;
 
-    /** An authorizer that keeps its ACLs itself, and has no answers but to requests. It notes what it is told. */
+    /** An authorizer that keeps its ACLs itself and only answers requests. It records the calls that it gets. */
     public static class Plain implements Authorizer, Reconfigurable {
         final List<String> notes = new ArrayList<>();
         final List<AuthorizationResult> results = List.of(AuthorizationResult.ALLOWED);
@@ -109,7 +109,7 @@ class QuotaFenceTest {
         }
     }
 
-    /** An authorizer without a constructor that the fence could call. */
+    /** An authorizer whose constructor the fence cannot call. */
     public static class Unmakeable extends Plain {
         public Unmakeable(String needed) {
             notes.add(needed);
@@ -137,7 +137,7 @@ class QuotaFenceTest {
                 new Uuid(7, 7)).filter(each -> type == int.class ? each.equals(7) : type.isInstance(each)).findFirst().orElse(null);
     }
 
-    /** An authorizer that keeps Kafka's ACLs and gives this answer to all calls, of which it keeps the last. */
+    /** Returns an authorizer that keeps Kafka's ACLs, gives this answer to all calls, and records its last call. */
     private static Authorizer answering(Object answer, List<Object> last) {
         return (Authorizer) Proxy.newProxyInstance(QuotaFenceTest.class.getClassLoader(),
                 new Class<?>[] {ClusterMetadataAuthorizer.class, Reconfigurable.class}, (proxy, method, arguments) -> {

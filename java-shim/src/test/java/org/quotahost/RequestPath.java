@@ -15,11 +15,10 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /**
- * What Kafka's request threads run of the jar: four methods that Kafka calls on each request, and all that these
- * call.
+ * The methods of the jar that Kafka's request threads run: the four that Kafka calls on each request, and all that these call.
  *
- * <p>The walk goes by the compiled calls; for an interface of ours it follows every implementation. It sees
- * synchronized methods but no synchronized blocks, and not what happens inside of Kafka's and the JDK's own methods.
+ * <p>The walk follows the compiled calls; for an interface of ours it follows every implementation. It finds synchronized
+ * methods but not synchronized blocks, and does not look into Kafka's and the JDK's own methods.
  */
 final class RequestPath {
     private static final Set<String> CALLBACK = Set.of("quotaMetricTags", "quotaLimit", "quotaResetRequired");
@@ -52,7 +51,7 @@ final class RequestPath {
         }
     }
 
-    /** The methods of ours that a call may run: the one it names, or those that implement or override it. */
+    /** Returns the methods of ours that a call may run: the named one, or those that implement or override it. */
     private static Stream<JavaMethod> targets(JavaMethodCall call) {
         if (!call.getTargetOwner().getPackageName().startsWith("org.quotahost")) return Stream.empty();
         String[] parameters = call.getTarget().getRawParameterTypes().stream().map(type -> type.getName()).toArray(String[]::new);

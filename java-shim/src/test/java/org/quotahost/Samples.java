@@ -10,13 +10,13 @@ import net.jqwik.api.lifecycle.PropertyExecutor;
 import net.jqwik.api.lifecycle.PropertyLifecycleContext;
 
 /**
- * Each property tries the same samples each time, so that a test fails because of a change and not by chance;
- * {@code -Dsearching=10} tries new ones, ten times as many. jqwik's own parameters have no seed.
+ * The seed of all properties: each run uses the same samples, so that only a change makes a test fail, and not chance.
+ * {@code -Dsearching=10} uses new samples, ten times as many. jqwik's own parameters have no seed.
  */
 public final class Samples implements AroundPropertyHook {
     private static final int TRIES = 300;
 
-    /** Texts of one hash, which are easily made: 2 to this power. */
+    /** Returns 2 to this power texts with one hash; such texts are easy to make. */
     public static List<String> ofOneHash(int power) {
         List<String> texts = List.of("");
         for (int i = 0; i < power; i++) texts = texts.stream().flatMap(text -> Stream.of(text + "Aa", text + "BB")).toList();

@@ -15,16 +15,16 @@ import org.quotahost.internals.Requests;
 import org.quotahost.util.Names;
 
 /**
- * What a turned back request costs its client (beyond its allowance a mute), and what is kept of it: lately whose
- * requests, since Kafka measures nothing of these, and by topic how many bytes of record batches ("Broker side quota (V1)",
- * discussion: a meter of the throttled bytes).
+ * The bookkeeping of requests that were turned back, since Kafka measures none of them: which clients sent them lately, and the
+ * bytes of their record batches by topic ("Broker side quota (V1)", discussion: a meter of the throttled bytes). This class
+ * also mutes clients that exceed their allowance.
  *
- * <p>If the principal has used up its allowance (not the client-id, which is only a claim), each of its connections is muted
- * once for each BYTES_OF_A_MUTE that it sends (docs/adr/0016-what-a-refusal-costs.md).
+ * <p>The allowance belongs to the principal, since a client-id is only a claim. If a principal has used up its allowance, each
+ * of its connections is muted once for each BYTES_OF_A_MUTE that it sends (docs/adr/0016-what-a-refusal-costs.md).
  *
- * <p>At most MOST_CLIENTS are kept, none of a principal whose name is too long (Names), and each for LATELY_NANOS after its
- * last request. While all places are taken, further clients are left out. A topic may be none that exists; beyond
- * MOST_TOPICS their bytes are counted under OTHERS.
+ * <p>At most MOST_CLIENTS clients are kept, each for LATELY_NANOS after its last request. Further clients are left out while
+ * all places are taken, and so are principals with too long a name (Names). A topic's name may be one that does not exist;
+ * beyond MOST_TOPICS topics the bytes are counted under OTHERS.
  */
 public final class TurnedBack {
     static final String SEVERAL = "<several topics>", OTHERS = "<other topics>";
@@ -35,16 +35,16 @@ public final class TurnedBack {
     /** A power of two. */
     private static final int SLOTS = 4_096;
 
-    /** What a client may save up, in seconds of its rate. */
+    /** The most allowance that a principal can save up, in seconds of its rate. */
     static final long SAVED_SECONDS = 4;
     private static final long SECOND = 1_000_000_000L;
-    /** By System.nanoTime, which may be anything and overflow: all times are after it. */
+    /** The origin of all times here, since System.nanoTime may have any value and overflow. */
     static final long ORIGIN = System.nanoTime();
 
     private static final AtomicLongArray paidUntil = new AtomicLongArray(SLOTS);
-    /** The bytes of each connection since its last mute, beyond the allowance; some connections share a place. */
+    /** The bytes of each connection beyond the allowance since its last mute. Connections whose hashes are equal share a slot. */
     private static final AtomicLongArray sinceMute = new AtomicLongArray(SLOTS);
-    /** The bytes of record batches turned back since the start of this JVM, by topic. */
+    /** The bytes of record batches that were turned back since the start of this JVM, by topic. */
     public static final Map<String, LongAdder> bytes = new ConcurrentHashMap<>();
     public static final Map<Client, Last> clients = new ConcurrentHashMap<>();
 
@@ -52,13 +52,14 @@ public final class TurnedBack {
 
     public record Client(String principal, String clientId) {}
 
-    /** By what ("topics" for topic quotas, or else "fence") and when (System.nanoTime) a client was turned back last. */
+    /** What turned a client back last ("topics" for topic quotas, otherwise "fence"), and when (System.nanoTime). */
     public record Last(String by, long nanos) {}
 
     /**
      * Notes that the request which this thread handles is turned back, and counts the bytes of its record batches.
      *
-     * @param topic for whose sake, "" for that of the closed fence; its principal may send on so many bytes/s
+     * @param topic the topic whose quota turns the request back, or "" for the closed fence
+     * @param bytesPerSecond the principal's allowance
      */
     public static void note(AuthorizableRequestContext context, List<Action> actions, List<AuthorizationResult> results,
             String topic, double bytesPerSecond, LongAdder counter) {
@@ -74,7 +75,7 @@ public final class TurnedBack {
             int key = 31 * principal.hashCode() + topic.hashCode();
             if (allows(key, size, bytesPerSecond, System.nanoTime())) return;
             if (muteIsDue(context, size) && Requests.release()) Mute.mark(principal);
-        } catch (Throwable e) { // a later Kafka keeps requests in another way; the client gets the same answer
+        } catch (Throwable e) { // a later Kafka may keep requests in another way; the client gets the same answer
             Internals.REQUESTS.failed(e);
         }
     }
@@ -95,12 +96,12 @@ public final class TurnedBack {
         if (clients.size() < MOST_CLIENTS || clients.containsKey(client)) clients.put(client, last);
     }
 
-    /** Makes room for others; the watch calls it every second. */
+    /** Removes old entries, so that other clients find a place; the watch calls this every second. */
     public static void forgetOld(long nanos) {
         clients.values().removeIf(last -> nanos - last.nanos > LATELY_NANOS);
     }
 
-    /** What has lately turned a request of this client back: "fence", "topics", or "" for nothing. */
+    /** Returns what has turned back requests of this client lately: "fence", "topics", or "" for nothing. */
     public static String by(String principal, String clientId) {
         Last last = clients.get(new Client(principal, Names.kept(clientId)));
         return last == null ? "" : last.by;
@@ -109,15 +110,15 @@ public final class TurnedBack {
     // ---- bytes -----------------------------------------------------------------------------------------------
 
     /**
-     * The name under which the bytes of a request are counted. From Produce v13 on it names its topics by ids, which no
-     * authorizer can translate, so it is that which Kafka asks the authorizer about; for several topics it is SEVERAL.
+     * Returns the name under which the bytes of a request are counted: the topic about which Kafka asks the authorizer, or
+     * SEVERAL. From Produce v13 on the request itself names its topics by ids, which an authorizer cannot translate.
      */
     static String name(List<Action> actions, List<AuthorizationResult> results) {
         String name = null;
         for (int i = 0; i < results.size(); i++) {
             String topic = Fence.writable(actions.get(i), results.get(i));
             if (topic == null) continue;
-            // Where everything is allowed, the name may be anything.
+            // If everything is allowed, a client may send any text as the topic's name.
             name = name != null ? SEVERAL : Requests.isTopicName(topic) ? topic : OTHERS;
         }
         return name;
@@ -131,13 +132,13 @@ public final class TurnedBack {
     // ---- the allowance ---------------------------------------------------------------------------------------
 
     /**
-     * Takes so many bytes that a client may send on in requests that are turned back, before its connections are muted, if they
-     * are still allowed; key is the hash of whose they are.
+     * Takes the bytes of a request that is turned back from the allowance, and returns whether the allowance was enough; key is
+     * the hash of the principal and the topic.
      *
-     * <p>A producer that waits before it tries again, as Kafka's own do (retry.backoff.ms, 0.1 to 1 s), stays within it
-     * and is not muted; one that doesn't has used it up at once. No request takes more than a second of it, however
-     * large: a mute lets one request a second through, too. Each slot holds until when its bytes are paid for (the
-     * generic cell rate algorithm). Clients whose keys have one hash share a slot: one may be muted for the other's bytes.
+     * <p>A producer that waits before it retries, as Kafka's own do (retry.backoff.ms, 0.1 to 1 s), stays within the allowance
+     * and is not muted; a producer that does not wait uses it up immediately. A request of any size takes at most one second of
+     * it, since a mute also lets one request a second pass. Each slot stores the time until which its bytes are paid for (the
+     * generic cell rate algorithm). Keys with the same hash share a slot, so a client may be muted for another client's bytes.
      */
     static boolean allows(int key, long bytes, double bytesPerSecond, long nanos) {
         if (!(bytesPerSecond > 0)) return false;

@@ -25,17 +25,17 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Answers operators on this machine ({@code quotahost explain} and {@code top}) by a Unix domain socket, which only the
- * broker's own user and root can open (a file of mode 0600 in a directory of mode 0700).
+ * The Unix domain socket that answers operators on this machine ({@code quotahost explain} and {@code top}). Only the broker's
+ * own user and root can open it (a file of mode 0600 in a directory of mode 0700).
  *
- * <p>A question is a line of words, each percent-encoded in UTF-8, with a space between two. The answer is a line of
- * JSON (Questions). No Python and no thread of Kafka's takes part, so it answers while the host hangs. Connections, of which
- * each costs a thread, and questions have no bounds: whoever can connect can end the broker, too.
+ * <p>A question is a line of words, separated by a space, each percent-encoded in UTF-8. The answer is a line of JSON
+ * (Questions). Neither Python nor a thread of Kafka's takes part, so the socket answers while the host hangs. Connections (one
+ * thread each) and questions are not bounded, since a user that can connect could also end the broker.
  */
 final class AdminSocket implements AutoCloseable {
-    /** A property of the JVM: the directory, instead of one in java.io.tmpdir. A socket's path may have 107 bytes on Linux. */
+    /** A JVM property: the directory to use instead of one in java.io.tmpdir. The path of a socket has at most 107 bytes on Linux. */
     static final String DIRECTORY = "quotahost.admin.dir";
-    /** After no connection could be accepted, such as for too many open files. */
+    /** The pause after a connection could not be accepted, for example because too many files are open. */
     private static final long PAUSE_MS = 50;
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.admin");
 
@@ -51,12 +51,12 @@ final class AdminSocket implements AutoCloseable {
         this.answers = answers;
     }
 
-    /** Makes the socket and listens; or says why it can't, and the broker goes on without. */
+    /** Makes the socket and listens. If that fails, the reason is logged, and the broker runs without the socket. */
     void start() {
         try {
             Path directory = directory();
             Path made = directory.resolve("broker-" + node + "-" + ProcessHandle.current().pid() + ".sock");
-            Files.deleteIfExists(made); // of one with this process id that was killed, as in a container
+            Files.deleteIfExists(made); // the socket of a killed broker with the same process id, as in a container
             server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
             server.bind(UnixDomainSocketAddress.of(made));
             path = made;
@@ -85,7 +85,7 @@ final class AdminSocket implements AutoCloseable {
         }
     }
 
-    /** The directory, made or found: nobody else can have put it there, or look into it. */
+    /** Makes or finds the directory. Throws IOException if another user owns it or can look into it. */
     private static Path directory() throws IOException {
         String set = System.getProperty(DIRECTORY, "");
         Path temporary = Path.of(System.getProperty("java.io.tmpdir"));
@@ -116,7 +116,7 @@ final class AdminSocket implements AutoCloseable {
                 SocketChannel channel = server.accept();
                 try {
                     Child.daemon(() -> serve(channel), "quotahost-admin").start();
-                } catch (Throwable e) { // no thread can be made: each question would take one more open file of the broker's
+                } catch (Throwable e) { // no thread can be made: each further question would leave one more open file in the broker
                     channel.close();
                     throw e;
                 }
@@ -133,7 +133,7 @@ final class AdminSocket implements AutoCloseable {
                 out.write((answer(line) + "\n").getBytes(StandardCharsets.UTF_8));
             }
         } catch (IOException e) {
-            LOG.debug("A connection has ended", e); // as if nobody had asked
+            LOG.debug("A connection has ended", e); // treated as if there had been no question
         }
     }
 

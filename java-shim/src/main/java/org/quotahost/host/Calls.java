@@ -27,30 +27,30 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What Python may call, in one of its lives; a Python of another protocol is refused at its first call. Python declares
- * the calls, and what each does (quotahost.broker.host.protocol); the jar has the declaration as a resource.
+ * The calls that Python may make during one of its lives; a Python with another protocol version is refused at its first call.
+ * Python declares the calls and their effects (quotahost.broker.host.protocol); the jar has the declaration as a resource.
  *
- * <p>A call is a list of its name and its arguments (Wire), its answer a list of a problem, or null, and a value (Json). No
- * exception gets out: JPype makes a Python class of each kind on the thread that meets it first, which crashes a JVM that is
- * shutting down, or if two threads meet it at once, as where the heap is full. Python raises an error of its own instead.
+ * <p>A call is a list of its name and its arguments (Wire). Its answer is a list of a problem (or null) and a value (Json). No
+ * exception reaches Python: JPype makes a Python class for each kind of exception on the thread that meets it first, which
+ * crashes the JVM during its shutdown, or if two threads meet it together, as with a full heap. Python raises its own error.
  */
 final class Calls {
     static final Properties DECLARATION = Resources.properties(Calls.class, "/META-INF/quotahost/host-protocol.properties");
     static final int VERSION = Integer.parseInt(DECLARATION.getProperty("version"));
-    /** How many bytes a call, or its answer, may have. */
+    /** The most bytes of a call or of its answer. */
     static final int MOST = Integer.parseInt(DECLARATION.getProperty("most"));
     private static final Set<String> TOLD = Set.of(DECLARATION.getProperty("told").split(" "));
-    /** Bytes of the sets of client-ids that are remembered: a supplier may return the same large one for every principal. */
+    /** The most bytes of remembered sets of client-ids: a supplier may return the same large set for every principal. */
     private static final int MOST_IDS = 16 << 20;
 
-    /** Made beforehand: where the heap is full no text can be made. */
+    /** Made in advance, since no text can be made when the heap is full. */
     static final byte[] FULL = refusal("the broker's heap is full"), TOO_LARGE = refusal("the answer is too large");
 
     private interface Handler {
         Object answer(Arguments arguments) throws Exception;
     }
 
-    /** The arguments of a call; one that is missing or of another type than its use wants is an exception. */
+    /** The arguments of a call. An argument that is missing or has the wrong type causes an exception. */
     private record Arguments(List<?> all) {
         @SuppressWarnings("unchecked")
         <T> T get(int at) {
@@ -69,14 +69,14 @@ final class Calls {
             return list(at).all.toArray(String[]::new);
         }
 
-        /** A text that many answers have alike: the table keeps it once for all its clients. */
+        /** Returns a text that many answers share, so that the table keeps it once for all its clients. */
         String shared(int at) {
             return ((String) all.get(at)).intern();
         }
     }
 
     record Request(String name, List<?> arguments) {
-        /** Whether somebody waits for the answer. */
+        /** Whether a caller waits for the answer. */
         boolean waits() {
             return !TOLD.contains(name);
         }
@@ -84,7 +84,7 @@ final class Calls {
 
     private final PythonHost host;
     private final Life life;
-    /** The batch that was taken last, without clients once they have their answers. */
+    /** The batch that was taken last; it has no clients after these were answered. */
     private Batch taken = Batch.EMPTY;
     private final Map<ByteBuffer, Set<String>> ids = new HashMap<>();
     private long idsBytes;
@@ -136,7 +136,7 @@ final class Calls {
                 act("log", a -> log(a.get(0), a.get(1), a.get(2))));
     }
 
-    /** A call without an answer. */
+    /** A call without a value. */
     private interface Act {
         void run(Arguments arguments) throws Exception;
     }
@@ -158,13 +158,13 @@ final class Calls {
         }
     }
 
-    /** Reads a message; a RuntimeException if it is no call. */
+    /** Reads a message. Throws RuntimeException if the message is not a call. */
     static Request read(byte[] message) {
         if (!(Wire.decode(message) instanceof List<?> call) || call.isEmpty()) throw new IllegalArgumentException("a message is no call");
         return new Request((String) call.get(0), call.subList(1, call.size()));
     }
 
-    /** Whatever the call throws, there is an answer: the thread that has called would wait for good. */
+    /** Always returns an answer, whatever the call throws, since the calling thread would wait forever. */
     byte[] answer(Request request) {
         try {
             return answer(null, handlers.get(request.name).answer(new Arguments(request.arguments)));
@@ -189,7 +189,7 @@ final class Calls {
         return Json.text(Arrays.asList(problem, value)).getBytes(StandardCharsets.US_ASCII);
     }
 
-    /** What went wrong, in one line: the first cause. Java's TimeoutException has no message. */
+    /** Returns the first cause in one line. Java's TimeoutException has no message. */
     static String problem(Throwable e) {
         if (e instanceof InterruptedException) Thread.currentThread().interrupt();
         Throwable cause = e;
@@ -198,7 +198,7 @@ final class Calls {
         return (message == null ? name : name + ": " + message).replaceAll("\\s+", " ");
     }
 
-    // ---- what a call does, where it is more than one of Java's --------------------------------------------------
+    // ---- calls that need more than one call of Java's --------------------------------------------------------
 
     private void hello(long version, String quotahost) {
         if (version == VERSION) return;
@@ -208,11 +208,11 @@ final class Calls {
         throw new IllegalArgumentException(problem);
     }
 
-    /** Takes a batch without the exempt. It renews the lease, since a Python that asks for work is alive. */
+    /** Takes a batch without exempt clients. This renews the lease, since a Python that asks for work is alive. */
     private synchronized Object take(long timeoutMs) {
         host.lease.renew();
-        taken.clients().forEach(host.inbox::askAgain); // it failed at them
-        // No longer than a second: the life after this one waits for the call.
+        taken.clients().forEach(host.inbox::askAgain); // Python has failed to answer them
+        // At most a second, since the life after this one waits for this call.
         taken = Batch.EMPTY;
         if (!life.closing()) {
             taken = host.inbox.take(Math.min(timeoutMs, 1_000));
@@ -223,7 +223,7 @@ final class Calls {
                 taken.events().stream().map(each -> List.of(each.kind(), each.fields())).toList(), life.closing());
     }
 
-    /** Half a surrogate pair, as a principal builder may make it, becomes a question mark: no plugin could write it. */
+    /** Replaces half of a surrogate pair, which a principal builder may produce, by a question mark: a plugin could not write it. */
     private static String plain(String name) {
         return new String(name.getBytes(StandardCharsets.UTF_8), StandardCharsets.UTF_8);
     }
@@ -235,8 +235,8 @@ final class Calls {
     }
 
     /**
-     * After this life: has the next one asked for the clients that it has taken and not answered. It waits for a call of a
-     * process that is gone, which would take from now on what is the next one's.
+     * Makes the next life ask for the clients that this ended life took and did not answer. This waits for a running call of a
+     * process that is gone, since that call could take work that belongs to the next life.
      */
     void giveBack() {
         life.close();
@@ -246,7 +246,7 @@ final class Calls {
     private void configure(Arguments a) {
         Arguments table = a.list(0), tap = a.list(2), lease = a.list(4), topics = a.list(5);
         List<String> shadow = List.of(a.texts(1));
-        synchronized (host.table) { // as one: a rule of which a part has changed could close the fence for a moment
+        synchronized (host.table) { // together: a partly changed rule could close the fence for a moment
             host.table.shadow(shadow);
             host.table.configureTap(tap.number(0), tap.get(1), tap.get(2));
             host.table.configure(table.number(0), table.get(1), table.get(2), table.texts(3), table.get(4), table.texts(5));
@@ -274,7 +274,7 @@ final class Calls {
         return new Answer(quotas, distinct >= 0, distinct < 0 ? Set.of() : ids.get(distinct), row.get(2));
     }
 
-    /** The set that these bytes, a list of client-ids, have made before, or a new one. */
+    /** Returns the set that this list of client-ids (as bytes) made before, or a new set. */
     private synchronized Set<String> ids(byte[] list) {
         Set<String> known = ids.get(ByteBuffer.wrap(list));
         if (known != null) return known;
@@ -294,7 +294,7 @@ final class Calls {
                 : new SlowedTopics(SlowedTopics.VOLUMES, a.get(0), Fence.CLOSED, a.texts(3), a.texts(4),
                         new HashSet<>(List.of(a.texts(5)))));
         Fence.diskFull(a.get(6));
-        host.factor = a.all; // only now: where the heap is full nothing of it is in force, and the next Python sets it again
+        host.factor = a.all; // last: if the heap is full, none of it is in force, and the next Python sets it again
     }
 
     private void setBudgets(Arguments a) {
@@ -310,7 +310,7 @@ final class Calls {
         host.table.budgets(budgets);
     }
 
-    /** Writes a record of Python's to the broker's log, under the same logger's name; Python's levels: 10, 20, 30, 40. */
+    /** Writes a log record of Python's to the broker's log, under the same logger name. Python's levels: 10, 20, 30, 40. */
     private static void log(String logger, long level, String message) {
         Logger log = LoggerFactory.getLogger(logger);
         if (level >= 40) log.error("{}", message);

@@ -26,23 +26,23 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A life of the Python host in a process of its own: its frames, its threads, what it prints, and its end.
+ * A life of the Python host in a process of its own: its frames, its threads, its output, and its end.
  *
- * <p>Calls come by its standard output and answers go to its standard input, as frames: a length (4 bytes), a number by which
- * the answer finds its call (8 bytes; 0 where nobody waits), and a message (Calls). One thread reads the frames and makes
- * the calls that nobody waits for; the others, which may take long, have threads of their own, as many as wait for them in
- * Python: a process that does not read stops nobody but itself. What is no frame ends it. What native code of it prints, and Python
- * before it knows this JVM, goes to the broker's log by its standard error.
+ * <p>Calls come from the process's standard output and answers go to its standard input, as frames: a length (4 bytes), a
+ * number that links the answer to its call (8 bytes; 0 if no caller waits), and a message (Calls). One thread reads the frames
+ * and runs the calls without a waiting caller. The other calls may take long, so each has its own thread, as many as wait in
+ * Python: a process that does not read blocks only itself. Invalid frames end the process. Output of native code, and of Python
+ * before it knows this JVM, comes by standard error and goes to the broker's log.
  */
 final class Child extends Life {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.python");
     private static final int LONGEST_LINE = 4_096;
-    /** After so many reads of what a child has printed the thread looks after the child again: together more than a pipe holds. */
+    /** After this many reads of a child's output, more bytes than a pipe holds, the thread looks after the child again. */
     private static final int MOST_READS = 64;
     private static final int LINES_PER_MINUTE = 100;
-    /** Between the end of the process and that of its calls, which this JVM learns in either order. */
+    /** The wait between the end of the process and the end of its calls, which this JVM learns in either order. */
     private static final long LAST_MS = 1_000;
-    /** A process that was killed so long ago counts as ended. */
+    /** A process counts as ended when it was killed this long ago. */
     private static final long KILLED_MS = 4_000;
     private static final int SIGKILL = 9;
     private static final Map<Integer, String> SIGNALS = Map.of(4, "SIGILL", 6, "SIGABRT", 7, "SIGBUS", 8, "SIGFPE",
@@ -54,30 +54,30 @@ final class Child extends Life {
     private Thread reader;
     private InputStream errors;
     private DataOutputStream out;
-    /** Calls that nobody waits for, until it has its turn. */
+    /** Calls without a waiting caller, kept until this process has its turn. */
     private final List<Calls.Request> deferred = new ArrayList<>();
     private final ByteArrayOutputStream line = new ByteArrayOutputStream();
     private final LineLimit lines = new LineLimit(LINES_PER_MINUTE);
     private volatile String problem;
-    /** What it has printed last. */
+    /** The last line that the process printed. */
     private String lastLine = "";
-    /** By System.nanoTime; 0 if it was not. */
+    /** By System.nanoTime; 0 if the process was not killed. */
     private volatile long killedAt;
 
     Child(PythonHost host, BrokerConfigs config, CompletableFuture<PythonEnvironment> environment, boolean waits) {
         super(host, config, environment, waits);
     }
 
-    /** The process ends with the calling thread, or when this JVM ends (prctl in child.py). */
+    /** Starts the process, which ends when the calling thread or this JVM ends (prctl in child.py). */
     @Override
     void begin() throws IOException {
-        if (process != null) return; // an upgrade is begun at each look of the host thread
+        if (process != null) return; // the host thread begins an upgrade at each look
         since = System.nanoTime();
         PythonEnvironment python = environment.join();
         String code = Resources.text(Interpreter.class, "child.py")
                 .replace("{path}", Json.text(String.join("\n", python.path())))
                 .replace("{parent}", Long.toString(ProcessHandle.current().pid()));
-        // Isolated: it must not run what lies in the working directory, nor start as PYTHON* variables say.
+        // -I isolates Python: it must not run files of the working directory, nor obey PYTHON* variables.
         process = new ProcessBuilder(python.executable(), "-I", "-c", code).start();
         errors = process.getErrorStream();
         out = new DataOutputStream(new BufferedOutputStream(process.getOutputStream(), 1 << 16));
@@ -110,7 +110,7 @@ final class Child extends Life {
             }
         } catch (EOFException e) {
             kill("its last frame was cut");
-        } catch (IOException | RuntimeException | Error e) { // also a full heap or stack, by what it sent
+        } catch (IOException | RuntimeException | Error e) { // also a full heap or stack, caused by the frame
             kill("what it sent cannot be read: " + Calls.problem(e));
         }
     }
@@ -120,7 +120,7 @@ final class Child extends Life {
         else if (!defers(request)) calls.answer(request);
     }
 
-    /** Keeps what nobody waits for until the process has its turn: another one still serves. */
+    /** Keeps a call without a waiting caller until this process has its turn, since another process still serves. */
     private synchronized boolean defers(Calls.Request request) {
         return waits() && deferred.add(request);
     }
@@ -143,13 +143,13 @@ final class Child extends Life {
                 out.flush();
             }
         } catch (IOException e) {
-            LOG.debug("{} does not read any more", this, e); // its end says more
+            LOG.debug("{} does not read any more", this, e); // the end of the process tells more
         }
     }
 
-    // ---- what it prints --------------------------------------------------------------------------------------
+    // ---- its output ------------------------------------------------------------------------------------------
 
-    /** Writes to the log what has come by standard error. It does not wait: a process that outlives this one may have it open. */
+    /** Logs the standard error so far, without waiting, since a process that outlives this one may still have the pipe open. */
     private void log() {
         try {
             for (int reads = 0, some; reads < MOST_READS && (some = errors.available()) > 0; reads++) {
@@ -173,11 +173,11 @@ final class Child extends Life {
 
     // ---- its end ---------------------------------------------------------------------------------------------
 
-    /** What it called last goes before all that the next one calls; but a process that it has started may have its output open. */
+    /** The child's last calls must precede the next life's. But a process of the child's may keep the pipe open, so the wait ends. */
     @Override
     boolean ended(long waitMs) throws InterruptedException {
-        boolean callsNoMore = !reader.isAlive(); // as it ends, or as a plugin has closed all files
-        // One that hangs in a disk outlives SIGKILL, and where the heap is full Java's own thread may end that would tell of its end.
+        boolean callsNoMore = !reader.isAlive(); // when the process ends, or when a plugin has closed all files
+        // A process that hangs in disk I/O survives SIGKILL. If the heap is full, Java's thread that reports its end may have died.
         boolean ended = process.waitFor(callsNoMore ? Math.max(waitMs, LAST_MS) : waitMs, TimeUnit.MILLISECONDS)
                 || killedAt != 0 && System.nanoTime() - killedAt > TimeUnit.MILLISECONDS.toNanos(KILLED_MS);
         log();
@@ -190,10 +190,10 @@ final class Child extends Life {
     void kill(String why) {
         if (problem == null) problem = why;
         if (killedAt == 0) killedAt = System.nanoTime() | 1;
-        if (process != null) process.toHandle().destroyForcibly(); // Process's own would wait for who writes to the process
+        if (process != null) process.toHandle().destroyForcibly(); // Process.destroyForcibly() would wait for writers
     }
 
-    /** It gets no turn. */
+    /** Ends a process that gets no turn. */
     void discard(String why) {
         end(why);
         kill(why);
@@ -204,7 +204,7 @@ final class Child extends Life {
     String cause() {
         log();
         if (line.size() > 0) endLine();
-        // Not here: if a process that it has started holds a pipe open, whoever writes to it may wait.
+        // On another thread: if a process that the child started keeps a pipe open, a thread that writes to the pipe may wait.
         CALLS.execute(() -> {
             try (var first = errors; var second = out) {
                 LOG.debug("{} has ended", this);
@@ -212,10 +212,10 @@ final class Child extends Life {
                 LOG.debug("A pipe of {} cannot be closed", this, e);
             }
         });
-        int code = process.isAlive() ? 128 + SIGKILL : process.exitValue(); // Java has 128 + the signal
+        int code = process.isAlive() ? 128 + SIGKILL : process.exitValue(); // Java reports 128 + the signal
         String signal = code > 128 ? SIGNALS.getOrDefault(code - 128, "signal " + (code - 128)) : null;
         String how = this + " ended " + (signal != null ? "by " + signal : "with exit code " + code);
-        // One that cannot even import quotahost can tell nothing but what Python itself prints.
+        // A process that cannot import quotahost cannot report anything except what Python itself prints.
         if (problem == null && !starting.isDone() && !lastLine.isEmpty()) problem = lastLine;
         if (!starting.isDone()) how = BrokerConfigs.PREFIX + "python.executable=" + environment.join().executable() + ": " + how;
         return problem == null ? how : how + ": " + problem;

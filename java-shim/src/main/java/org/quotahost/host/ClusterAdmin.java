@@ -22,17 +22,17 @@ import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.quotahost.util.BrokerConfigs;
 
 /**
- * Asks the cluster with Java's Admin client, as whom Python says: librdkafka lists neither fenced brokers (KIP-1073)
- * nor log directories, and cannot log in by each mechanism by which brokers can. Each question waits up to TIMEOUT_MS.
+ * Java's Admin client, which asks the cluster, logged in as Python says. librdkafka lists neither fenced brokers (KIP-1073) nor
+ * log directories, and lacks some login mechanisms of brokers. Each question waits up to TIMEOUT_MS.
  */
 final class ClusterAdmin {
     private static final int TIMEOUT_MS = 10_000;
 
     private final String clientId;
     private volatile Map<String, Object> config = Map.of();
-    /** Made when it is first needed: at the broker's start its own listener is not open yet. */
+    /** Made at the first use, since the broker's own listener is not open yet when the broker starts. */
     private Admin admin;
-    /** When the files of its keystores were written, which it reads once; certificates may be renewed in place (KIP-226). */
+    /** When the keystores' files were written. The client reads them once; certificates may be renewed in place (KIP-226). */
     private List<Long> written = List.of();
 
     ClusterAdmin(String clientId) {
@@ -40,8 +40,8 @@ final class ClusterAdmin {
     }
 
     synchronized void configure(String[] client) {
-        // By its default a client that no broker lets in starts anew, and says so, a thousand times a second (KIP-899). And
-        // one that was refused asks nobody until its metadata expires, which by default takes 5 minutes.
+        // By default, a client that no broker lets in starts anew and logs that a thousand times a second (KIP-899), and a
+        // client that was refused asks no broker until its metadata expires, after 5 minutes.
         Map<String, Object> next = new HashMap<>(Map.of("client.id", clientId, "request.timeout.ms", TIMEOUT_MS / 2,
                 "default.api.timeout.ms", TIMEOUT_MS, "reconnect.backoff.max.ms", TIMEOUT_MS, "metric.reporters", "",
                 "metadata.max.age.ms", TIMEOUT_MS, "metadata.recovery.strategy", "none"));
@@ -50,14 +50,14 @@ final class ClusterAdmin {
         config = next;
     }
 
-    /** The cluster's id, and each registered broker: its id, and whether it is fenced. */
+    /** Returns the cluster's id, and the id of each registered broker and whether it is fenced. */
     List<Object> brokers() throws Exception {
         var answer = admin().describeCluster(new DescribeClusterOptions().includeFencedBrokers(true));
         return List.of(get(answer.clusterId()),
                 get(answer.nodes()).stream().map(node -> List.of(node.id(), node.isFenced())).toList());
     }
 
-    /** Each log directory of these brokers. A broker that does not answer has one row with its error and no path. */
+    /** Returns each log directory of these brokers. A broker that does not answer has one row with its error and no path. */
     List<Object> logDirs(int[] brokers) throws Exception {
         List<Object> rows = new ArrayList<>();
         var answers = admin().describeLogDirs(IntStream.of(brokers).boxed().toList()).descriptions();
@@ -81,7 +81,7 @@ final class ClusterAdmin {
         return e == null ? "" : e.getClass().getSimpleName();
     }
 
-    /** Each property of these topics or brokers; a value is "" for null, and for a secret. */
+    /** Returns each property of these topics or brokers; the value is "" for null and for a secret. */
     List<Object> configs(String type, String[] names) throws Exception {
         List<Object> rows = new ArrayList<>();
         var kind = ConfigResource.Type.valueOf(type);
@@ -103,7 +103,7 @@ final class ClusterAdmin {
 
     private Admin admin() throws IOException {
         Map<String, Object> given = config;
-        // The keystores' disk may hang, and to find addresses may take long: no change and no shutdown waits for these.
+        // The keystores' disk may hang and name resolution may take long, so no change and no shutdown must wait for them.
         List<Long> files = written(given);
         synchronized (this) {
             if (admin != null && config == given && written.equals(files)) return admin;
@@ -128,7 +128,7 @@ final class ClusterAdmin {
                 .map(name -> new File(Objects.toString(config.get(name), "")).lastModified()).toList();
     }
 
-    /** Ends the client, whose thread may hang in a look-up of names, say. By a time of 0 Kafka's client would wait for it. */
+    /** Ends the client, whose thread may hang, for example in DNS. With a timeout of 0 Kafka's client would wait for the thread. */
     synchronized void end() {
         if (admin != null) admin.close(Duration.ofMillis(1));
         admin = null;

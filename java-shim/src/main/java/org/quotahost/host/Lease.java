@@ -6,12 +6,12 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The lease by which the host's factor is in force: Python renews it whenever it asks for work, and if it does not for
- * validity, because a plugin hangs, fallback.action is in force until it does. It goes by the monotonic clock.
+ * The lease by which the host's factor is in force: Python renews the lease whenever it asks for work. If it is not renewed for
+ * validity, because a plugin hangs, fallback.action is in force until the next renewal. The lease uses the monotonic clock.
  */
 final class Lease {
     static final long CHECK_MS = 50;
-    /** From then on a silence is told, which keeps new clients waiting. */
+    /** A longer silence is reported, since new clients wait meanwhile. */
     private static final double NOTICED_SECONDS = 3;
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.lease");
 
@@ -23,10 +23,10 @@ final class Lease {
     private volatile long validityMs = 60_000;
     private volatile String action = "OPEN";
     volatile boolean expired;
-    /** How many times the fallback has come into force. */
+    /** The number of times that the fallback came into force. */
     volatile long applied;
 
-    /** @param fallback gets the fallback's factor when the lease has run out, and null when it is renewed */
+    /** @param fallback gets the fallback's factor when the lease has expired, and null when it is renewed */
     Lease(LongSupplier nanoClock, Consumer<Double> fallback) {
         this.nanoClock = nanoClock;
         this.fallback = fallback;
@@ -34,7 +34,7 @@ final class Lease {
         checkedAt = renewedAt;
     }
 
-    /** Python has called, so it is alive; a shorter validity begins now. What is in force stays until it asks for work. */
+    /** Sets the lease. Python has called, so a shorter validity begins now. A fallback stays until Python asks for work. */
     void configure(long validity, String fallbackAction) {
         validityMs = validity;
         action = fallbackAction;
@@ -45,13 +45,13 @@ final class Lease {
         renewedAt = nanoClock.getAsLong();
     }
 
-    /** Puts the fallback in force if the lease has run out, and ends it if the lease was renewed. */
+    /** Puts the fallback into force if the lease has expired, and ends it if the lease was renewed. */
     synchronized void check() {
         long now = nanoClock.getAsLong(), passed = now - checkedAt;
         checkedAt = now;
-        // This process was stopped itself (SIGSTOP, a long collection of garbage): the host could not ask for work.
+        // This JVM itself was stopped (SIGSTOP, a long garbage collection), so the host could not ask for work.
         if (!expired && passed / 1_000_000 > validityMs / 2) renew();
-        // One interval early, since the next check comes only after it. By the same time, as a stop may have come since.
+        // The lease expires one interval early, since the next check comes later. now is not read again: a stop may have come since.
         boolean silent = (now - renewedAt) / 1_000_000 >= validityMs - CHECK_MS;
         if (silent == expired) return;
         fallback.accept(!silent ? null : action.equals("PAUSE") ? 0.0 : 1.0);
@@ -59,7 +59,7 @@ final class Lease {
         if (silent) applied = applied + 1;
     }
 
-    /** Logs that the fallback has come into force, or that it has ended. */
+    /** Logs that the fallback has come into force or has ended. */
     void log() {
         boolean silent = expired;
         if (silent == logged) return;
@@ -68,7 +68,7 @@ final class Lease {
         else LOG.warn("The Python host answers again: its factor is in force");
     }
 
-    /** Why the fallback is in force; before that the cause of the host's factor, and that the host is silent, if it is. */
+    /** Returns why the fallback is in force; before that the cause of the host's factor, and the host's silence if it is silent. */
     String cause(String ofHost) {
         if (!expired && ageSeconds() < NOTICED_SECONDS) return ofHost;
         String silence = "The Python host has been silent for %d ms (validity %d ms): %sfallback.action=%s holds until it answers again"
@@ -80,7 +80,7 @@ final class Lease {
         return (nanoClock.getAsLong() - renewedAt) / 1e9;
     }
 
-    /** Whether it was not renewed for validity. */
+    /** Returns whether the lease was not renewed for validity. */
     boolean silent() {
         return ageSeconds() * 1_000 >= validityMs;
     }

@@ -11,31 +11,31 @@ import org.quotahost.util.BrokerConfigs;
 /**
  * One life of the Python host: in this process (InBroker), or in a process of its own (Child).
  *
- * <p>It begins on the host thread (Lives). Python reads its settings (starting), builds its plugins (built) and puts them in
- * force (ready); then it works by its Calls until it is told to end (close). One that is to follow another life waits between
- * built and ready for its turn.
+ * <p>The host thread begins a life (Lives). Python reads its settings (starting), builds its plugins (built) and puts them into
+ * force (ready). Then Python works by its Calls until Java tells it to end (close). A life that is to follow another one waits
+ * between built and ready for its turn.
  */
 abstract class Life {
-    /** With what it begins. */
+    /** The properties with which this life begins. */
     final BrokerConfigs config;
-    /** The properties that it has put in force last, with which the life after it begins. */
+    /** The properties that this life has put into force last; the next life begins with them. */
     volatile BrokerConfigs inForce;
-    /** The interpreter that it runs in; a ConfigException if that cannot work. */
+    /** The interpreter of this life; a ConfigException if it cannot work. */
     final CompletableFuture<PythonEnvironment> environment;
     final Calls calls;
     final CompletableFuture<Void> starting = new CompletableFuture<>();
     final CompletableFuture<Void> built = new CompletableFuture<>();
     final CompletableFuture<Void> ready = new CompletableFuture<>();
-    /** Whose place it takes has ended; with an exception if it gets no turn. */
+    /** Completed when the life before this one has ended; with an exception if this life gets no turn. */
     private final CompletableFuture<Void> turn = new CompletableFuture<>();
-    /** When it began, or had its turn. */
+    /** When this life began or got its turn. */
     volatile long since = System.nanoTime();
-    /** When it was told to end; null until then. */
+    /** When this life was told to end; null until then. */
     private volatile Long closedAt;
-    /** Why it ends: what Python has told, or else what was found. */
+    /** Why this life ends: Python's own reason, or else what Java found. */
     private volatile String why;
 
-    /** @param waits whether it waits for its turn, because another one serves */
+    /** @param waits whether this life waits for its turn, because another one serves */
     Life(PythonHost host, BrokerConfigs config, CompletableFuture<PythonEnvironment> environment, boolean waits) {
         this.config = config;
         inForce = config;
@@ -44,21 +44,21 @@ abstract class Life {
         if (!waits) turn.complete(null);
     }
 
-    // ---- what differs between the two forms; on the host thread, but for kill ---------------------------------
+    // ---- what differs between the two forms; on the host thread, except kill ----------------------------------
 
-    /** Starts Python, once its environment is known; CompletionException or ConfigException if that can't work. */
+    /** Starts Python when its environment is known. Throws CompletionException or ConfigException if that is impossible. */
     abstract void begin() throws IOException;
 
-    /** Runs Python, or looks after it for so many ms. Answers whether it has ended. */
+    /** Runs Python, or looks after it for so many ms. Returns whether it has ended. */
     abstract boolean ended(long waitMs) throws InterruptedException;
 
-    /** After its end: gives up what it had. Answers why it ended. */
+    /** Releases the resources of an ended life, and returns why it ended. */
     abstract String cause();
 
-    /** Ends it at once, where that can be done. */
+    /** Ends Python immediately, if that is possible. */
     abstract void kill(String why);
 
-    /** Python in this process, on the host thread. Nobody can end it but itself. */
+    /** Python in this process, on the host thread. Only Python itself can end this life. */
     static final class InBroker extends Life {
         private boolean served;
         private String problem;
@@ -74,7 +74,7 @@ abstract class Life {
             Interpreter.start(environment.join());
         }
 
-        /** It runs once, however often it is asked: the next one begins with all that a host has to know. */
+        /** Serves once, however often this is called: the next life begins with all that a host has to know. */
         @Override
         boolean ended(long waitMs) {
             if (served) return true;
@@ -82,7 +82,7 @@ abstract class Life {
             try {
                 problem = Interpreter.serve();
             } catch (Throwable e) {
-                error = e; // where the heap is full, no text can be made of it now
+                error = e; // if the heap is full, no text can be made of the error now
             }
             return true;
         }
@@ -98,7 +98,7 @@ abstract class Life {
 
     // ---- its start and its end --------------------------------------------------------------------------------
 
-    /** For how many seconds it has run, or had its turn. */
+    /** Returns the seconds since this life began or got its turn. */
     double seconds() {
         return (System.nanoTime() - since) / 1e9;
     }
@@ -111,31 +111,31 @@ abstract class Life {
         return !isDone(turn);
     }
 
-    /** Whether it has come so far, and has not ended before. */
+    /** Returns whether this life has reached a step, and has not ended before that. */
     static boolean isDone(CompletableFuture<?> step) {
         return step.isDone() && !step.isCompletedExceptionally();
     }
 
-    /** Its plugins are built; it waits for its turn. */
+    /** Notes that the plugins are built, and waits for this life's turn. */
     void awaitTurn() {
         built.complete(null);
         turn.join();
     }
 
-    /** The one before it has ended. */
+    /** Gives this life its turn, since the life before it has ended. */
     void takeTurn() {
         since = System.nanoTime();
         turn.complete(null);
     }
 
-    /** It ends, or has ended: whoever waits for its start hears why. Answers the first problem. */
+    /** Notes that this life ends or has ended: all threads that wait for its start get the reason. Returns the first problem. */
     synchronized String end(String problem) {
         if (why == null) why = problem;
         for (CompletableFuture<?> step : List.of(starting, built, ready, turn)) step.completeExceptionally(new ConfigException(why));
         return why;
     }
 
-    /** Tells it to end, with the batch that it takes next. */
+    /** Tells Python to end; Python learns this with its next batch. */
     void close() {
         closedAt = System.nanoTime();
     }
@@ -144,7 +144,7 @@ abstract class Life {
         return closedAt != null;
     }
 
-    /** Whether it goes on though it was told to end so many seconds ago. */
+    /** Returns whether this life still runs so many seconds after it was told to end. */
     boolean closingFor(double seconds) {
         Long told = closedAt;
         return told != null && (System.nanoTime() - told) / 1e9 > seconds;

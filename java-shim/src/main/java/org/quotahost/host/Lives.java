@@ -20,17 +20,17 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The host thread, which runs one life of Python after another: pauses between short ones, kills a silent child, has a
- * new python.generation take over, and keeps an old one where that fails.
+ * The host thread, which runs one life of Python after another: it pauses between short lives, kills a silent child, lets a new
+ * python.generation take over, and keeps the old one if the new one fails.
  *
- * <p>The broker's start waits for the first life. When one ends the next one begins after a pause, which grows with each of
- * a row of short lives. In a child, a life that is silent for validity is killed.
+ * <p>The broker's start waits for the first life. When a life ends, the next one begins after a pause, which grows with each
+ * short life in a row. In a child, a life that is silent for validity is killed.
  *
- * <p>An upgrade is a new value of python.generation, which needs a child (docs/adr/0025-one-protocol-two-processes.md). A new
- * process builds its plugins beside the one that serves, and waits: an administrator's change is refused if it can't (check).
- * Once Kafka has applied the change, the old process ends and the new one takes its turn. The host thread looks every
- * LOOK_MS whether what Kafka has applied is what serves, so a change that it cannot make at once is made later. It starts
- * every process itself, since a process ends with the thread that started it.
+ * <p>A new value of python.generation is an upgrade, which needs a child (docs/adr/0025-one-protocol-two-processes.md). A new
+ * process builds its plugins beside the serving process, and waits. If it fails, an administrator's change is refused (check).
+ * When Kafka has applied the change, the old process ends and the new one takes its turn. Every LOOK_MS the host thread
+ * compares the serving process with what Kafka has applied, so a change that is impossible now is made later. The host thread
+ * starts every process itself, since a process ends with the thread that started it.
  */
 final class Lives {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
@@ -39,32 +39,32 @@ final class Lives {
             + BrokerConfigs.PREFIX + "python.process=child; restart the broker instead";
     private static final long LOOK_MS = 50;
     private static final long SHORTEST_PAUSE_MS = 500, LONGEST_PAUSE_MS = 30_000;
-    /** A life of so long had started well: its end is not the one before it once more. */
+    /** A life of this length had started well, so its end does not count as a repetition of the previous end. */
     private static final double LONG_LIFE_SECONDS = 60;
     /**
-     * How long an administrator's request waits for the new process. Kafka reads its dynamic configs under a lock meanwhile:
-     * once it has to apply another one, all that its metadata brings waits, too.
+     * How long an administrator's request waits for the new process. Kafka meanwhile holds a lock on its dynamic configs: if
+     * Kafka has to apply another config, all further metadata waits, too.
      */
     private static final long CHECK_MS = 5_000;
-    /** How long a process may wait for its turn; Kafka applies a change within a second of the verdict, or never. */
+    /** How long a process may wait for its turn. Kafka applies a change within a second of the verdict, or never. */
     private static final double STAGED_SECONDS = 60;
-    /** How long a process may take to end before the next one has its turn. */
+    /** How long a process may take to end before the next one gets its turn. */
     private static final double END_SECONDS = 4;
     private static final long KILL_MS = 500;
 
     private final PythonHost host;
     private final CountDownLatch closing = new CountDownLatch(1);
     private Thread thread;
-    /** That for which the broker's start waits. */
+    /** The life for which the broker's start waits. */
     Life first;
     private volatile Life serving;
-    /** How often Python was started again. */
+    /** The number of restarts of Python. */
     volatile long restarts;
-    /** A new Python that is built beside the one that serves, or null. Under the lock, as is its turn to serve. */
+    /** A new Python that is built beside the serving one, or null. Guarded by the lock, like its turn to serve. */
     private Child upgrade;
-    /** The generation that serves, and the one that Kafka has applied and that could not be built. */
+    /** The serving generation, and the generation that Kafka has applied and that could not be built. */
     private volatile String generation, refused;
-    /** Whether Kafka has applied all that it had stored when this broker started. */
+    /** Whether Kafka has applied all properties that were stored when this broker started. */
     private volatile boolean storedIsApplied;
 
     Lives(PythonHost host) {
@@ -73,10 +73,10 @@ final class Lives {
 
     // ---- the broker's start and end ---------------------------------------------------------------------------
 
-    /** Starts Python, and waits until it is ready; ConfigException if it can't be. */
+    /** Starts Python, and waits until it is ready. Throws ConfigException if it does not become ready. */
     void start() {
         generation = host.started.generation();
-        // Python knows nothing of a generation that is refused, and may say that all of a change is in force.
+        // Python does not know of a refused generation, and may report that a whole change is in force.
         host.gauges.overrule("Host", "", "ConfigRefused", () -> inChild() && refused != null ? 1 : Double.NaN);
         var environment = PythonEnvironment.of(host.started.executable(), inChild());
         first = life(host.started, CompletableFuture.completedFuture(environment));
@@ -92,7 +92,7 @@ final class Lives {
                 + " error, or with python.process=child its log, has Python's stack");
     }
 
-    /** As at the start: python.process is not live. */
+    /** The value at the start counts, since python.process cannot change live. */
     private boolean inChild() {
         return host.started.inChild();
     }
@@ -101,7 +101,7 @@ final class Lives {
         return inChild() ? new Child(host, config, environment, false) : new Life.InBroker(host, config, environment);
     }
 
-    /** Where python.executable leads now; the property itself stays as it was at the start. */
+    /** Resolves python.executable again; the property itself stays as it was at the start. */
     private CompletableFuture<PythonEnvironment> environment() {
         var found = new CompletableFuture<PythonEnvironment>();
         PythonEnvironment.apart(() -> {
@@ -110,7 +110,7 @@ final class Lives {
             } catch (Throwable e) {
                 found.completeExceptionally(e);
             } finally {
-                found.complete(null); // where the heap is full neither of the two has been: this allocates nothing
+                found.complete(null); // if the heap is full, both calls above may have failed; this one allocates nothing
             }
         });
         return found;
@@ -133,7 +133,7 @@ final class Lives {
         return closing.getCount() == 0;
     }
 
-    /** Tells Python to end, and that nobody follows it. It waits for nothing. */
+    /** Tells Python to end, and that no other life follows. This waits for nothing. */
     void end() {
         closing.countDown();
         drop();
@@ -142,10 +142,10 @@ final class Lives {
 
     private void closeServing() {
         serving.close();
-        host.inbox.postEvent("closing", List.of()); // it wakes Python, which the next batch tells
+        host.inbox.postEvent("closing", List.of()); // wakes Python, which learns from the next batch that it must end
     }
 
-    /** Waits until the thread has ended, for so many ms at most. */
+    /** Waits until the thread has ended, at most so many ms. */
     void awaitEnd(long atMostMs) {
         if (thread == null) return;
         try {
@@ -180,27 +180,27 @@ final class Lives {
                     if (closing()) return;
                 }
                 serving.calls.giveBack();
-                host.inbox.replay(); // the next Python knows nothing of the quotas and the cluster
+                host.inbox.replay(); // the next Python does not know the quotas and the cluster
                 if (next != null) {
                     takeTurn(next);
-                    shortLives = 0; // of another version
+                    shortLives = 0; // those were of another version
                     problem = null;
                 } else {
-                    // One that did not come up may have been upgraded in a way that does not work.
+                    // A Python that did not become ready may have been upgraded to one that does not work, so it is probed again.
                     boolean asksAgain = inChild() && !Life.isDone(serving.ready);
                     serving = life(serving.inForce, asksAgain ? environment() : serving.environment);
                     problem = begin(serving);
                     showOld();
                 }
                 if (closing()) closeServing();
-            } catch (Throwable e) { // such as a full heap, or a thread that cannot be made: the next turn may do it
+            } catch (Throwable e) { // for example a full heap, or a thread that cannot be made: the next turn may succeed
                 failed(problem, lines, e);
                 LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(LOOK_MS));
             }
         }
     }
 
-    /** The upgrade that can follow within so many ms, or null: what ends again and again must not hold up a better one. */
+    /** Returns the upgrade that can follow within so many ms, or null. A Python that ends repeatedly must not delay an upgrade. */
     private Child upgradeWithin(long ms) throws InterruptedException {
         long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ms);
         Child next = null;
@@ -211,17 +211,17 @@ final class Lives {
         return next;
     }
 
-    /** Where the heap is full even the first use of a text fails, so all of it is guarded. */
+    /** Logs a failure of this thread's loop. All of it is guarded: if the heap is full, even the first use of a text fails. */
     private void failed(String problem, LineLimit lines, Throwable e) {
         try {
             Schedule.failed("Looking after Python", lines, e);
             if (problem != null) serving.kill("nobody could look after it");
         } catch (Throwable again) {
-            // Logged or not, the next turn comes.
+            // The next turn comes whether this was logged or not.
         }
     }
 
-    /** A change that Python had taken may be why it ended, so the next life begins without it; one that still waits follows. */
+    /** Reports a life with the properties from before the last change, which may have ended Python. A waiting upgrade follows. */
     private void showOld() {
         if (serving.isFor(host.config) || upgrades(host.config)) return;
         host.gauges.set("Host", "", "ConfigRefused", 1);
@@ -229,7 +229,7 @@ final class Lives {
                 + " stays 1, change any live property once more");
     }
 
-    /** Begins a life. Answers why that can't be, or null; where no thread can be made, say, a later one may begin. */
+    /** Begins a life. Returns null, or why that failed: for example if no thread can be made, a later life may begin. */
     private static String begin(Life life) {
         try {
             life.begin();
@@ -241,7 +241,7 @@ final class Lives {
         }
     }
 
-    /** Answers why the one that serves has ended, or null. */
+    /** Returns why the serving life has ended, or null. */
     private String look() throws InterruptedException {
         if (serving.ended(LOOK_MS)) return serving.cause();
         killOverdue(serving);
@@ -250,9 +250,9 @@ final class Lives {
     }
 
     private void killOverdue(Life life) {
-        int steps = life.starting.isDone() ? 2 : 1; // it reads its settings, then it builds its plugins
+        int steps = life.starting.isDone() ? 2 : 1; // first Python reads its settings, then it builds its plugins
         if (!closing() && life.closingFor(END_SECONDS)) {
-            life.kill("it did not end in time for the next one"); // or it is not even ready
+            life.kill("it did not end in time for the next one"); // also if it is not ready yet
         } else if (Life.isDone(life.ready)) {
             if (host.lease.expired && host.lease.silent()) life.kill("it was silent for " + BrokerConfigs.PREFIX + "validity, and killed");
         } else if (!(life.waits() && Life.isDone(life.built)) && life.seconds() > steps * START_SECONDS) {
@@ -261,7 +261,7 @@ final class Lives {
         }
     }
 
-    /** In ms, before the next life after so many short ones in a row. */
+    /** Returns the pause in ms before the next life, after so many short lives in a row. */
     static long pause(int shortLives) {
         return Math.min(LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS << Math.min(Math.max(0, shortLives - 2), 10));
     }
@@ -272,7 +272,7 @@ final class Lives {
         return !config.generation().equals(generation) && !config.generation().equals(refused);
     }
 
-    /** For an administrator's request: ConfigException if the new properties, or the new Python, can't be used. */
+    /** Checks an administrator's change. Throws ConfigException if the new properties or the new Python cannot be used. */
     void check(BrokerConfigs next) {
         storedIsApplied = true;
         if (!upgrades(next)) host.questions.check(next);
@@ -282,9 +282,10 @@ final class Lives {
     }
 
     /**
-     * Under the lock: has Python take over what Kafka has applied; the host thread makes an upgrade of it. At a start
-     * Kafka applies what is stored before it tells the cluster, and before it serves a request: Python has started from
-     * python.executable as it is now, so a generation that comes then is the one that serves.
+     * Makes Python take over what Kafka has applied. If the generation is new, the host thread makes an upgrade of it. The
+     * caller holds the lock. At a start Kafka applies stored properties before it reports the cluster and before it serves a
+     * request. Python has just started with the current python.executable, so the generation of that time is the one that
+     * serves.
      */
     void apply(BrokerConfigs next) {
         storedIsApplied |= host.inbox.knowsCluster() || host.table.misses.sum() > 0;
@@ -292,7 +293,7 @@ final class Lives {
         if (!next.generation().equals(refused)) refused = null;
         if (upgrades(next) && !inChild()) {
             LOG.warn(NO_CHILD);
-            refused = next.generation(); // a broker with a child may have stored it for all: other changes must go on here
+            refused = next.generation(); // a broker with a child may have stored it for all brokers: other changes must go on here
         }
         if (!upgrades(next)) reconfigure(next);
     }
@@ -301,7 +302,7 @@ final class Lives {
         host.inbox.postEvent("reconfigure", List.of(next.properties()));
     }
 
-    /** The upgrade that a request asks for. One that is applied goes first: requests that come again and again would end it. */
+    /** Returns the upgrade for a request. An applied upgrade goes first: otherwise repeated requests would always cancel it. */
     private synchronized Child candidate(BrokerConfigs next) {
         boolean appliedGoesFirst = upgrade != null && upgrade.isFor(host.config) && !upgrade.isFor(next);
         if (appliedGoesFirst || serving.closing()) throw new ConfigException("an upgrade takes place; try again");
@@ -316,7 +317,7 @@ final class Lives {
         return upgrade;
     }
 
-    /** On the host thread: goes on with the upgrade, if there is one. */
+    /** Continues the upgrade, if there is one; called on the host thread. */
     private synchronized void prepare() throws InterruptedException {
         if (serving.closing()) return;
         BrokerConfigs applied = host.config;
@@ -331,11 +332,11 @@ final class Lives {
         else if (next.seconds() > STAGED_SECONDS) drop();
     }
 
-    /** What follows the life that has ended; null if nothing does, or not yet. */
+    /** Returns the upgrade that follows the ended life; null if there is none, or not yet. */
     private synchronized Child followed() {
         Child next = upgrade;
         boolean follows = next != null && (serving.closing() || Life.isDone(next.built) && next.isFor(host.config));
-        if (follows) serving.close(); // from here on nobody takes its place, and where the heap is full it follows a turn later
+        if (follows) serving.close(); // no other upgrade takes its place now; if the heap is full, it follows a turn later
         return follows ? next : null;
     }
 
@@ -348,7 +349,7 @@ final class Lives {
         generation = next.config.generation();
         host.gauges.set("Host", "", "ConfigRefused", 0);
         host.lease.renew();
-        // What was applied while the old one ended, in the place of what that one has not taken.
+        // Python gets what Kafka applied while the old life ended, in place of changes that the old life did not take.
         reconfigure(upgrades(host.config) ? next.config : host.config);
         serving.takeTurn();
     }
@@ -358,7 +359,7 @@ final class Lives {
         upgrade = null;
         if (!failed.isFor(host.config)) return;
         refused = failed.config.generation();
-        reconfigure(failed.config); // what else has changed holds
+        reconfigure(failed.config); // the other changed properties take effect
         LOG.error("The new Python host is refused and the old one stays, until {} is changed again: {}", GENERATION, why);
     }
 

@@ -22,18 +22,18 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The running Python host, one for all callbacks of this JVM: what Kafka asks of it and tells it, and its end within 4 s.
- * A combined node has two callbacks (broker and controller): the first acquires a new host, the last one to release it
- * closes it. Java never calls Python: Python asks for work, and for all else, by its calls (Calls).
+ * The running Python host, one for all callbacks of this JVM: it takes Kafka's questions and reports, and ends within 4 s. A
+ * combined node has two callbacks (broker and controller): the first one acquires a new host, and the last one to release it
+ * closes it. Java never calls Python: Python calls Java for work, and for all else (Calls).
  */
 public final class PythonHost {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
-    /** How long all that goes on may take to end: a broker that stops waits no longer. */
+    /** How long running work may take to end: a stopping broker waits no longer. */
     private static final long CLOSE_MS = 4_000;
     /** How long a reader of JMX waits for the table of clients. */
     private static final long TABLE_MS = 1_000;
     private static PythonHost current;
-    /** Of the Python that runs in this process. */
+    /** The calls of the Python that runs in this process. */
     static volatile Calls calls;
 
     public final Inbox inbox = new Inbox();
@@ -43,19 +43,19 @@ public final class PythonHost {
     final TopicQuotas topicQuotas = new TopicQuotas();
     final Lives lives = new Lives(this);
     final Questions questions;
-    /** One for all plugins. */
+    /** One client for all plugins. */
     final ClusterAdmin admin;
     private final AdminSocket socket;
     private final Schedule watch = new Schedule("quotahost-watch"), topicSchedule = new Schedule("quotahost-topics"),
             log = new Schedule("quotahost-log");
-    /** As the broker has started: what isn't live stays like that. */
+    /** The properties at the broker's start; those that are not live keep these values. */
     final BrokerConfigs started;
-    /** As Kafka has it now; each Life knows what it has put in force of that. */
+    /** Kafka's current properties; each Life knows which of them it has put into force. */
     volatile BrokerConfigs config;
     /** The arguments of the last call set_factor, for the next Python. */
     volatile List<?> factor = List.of(1.0, "", false, List.of(), List.of(), List.of(), false);
     private volatile Set<String> reconfigurable = Set.of();
-    /** How many callbacks use it; under the lock of this class. */
+    /** The number of callbacks that use this host; guarded by the lock of this class. */
     private int references;
 
     PythonHost(BrokerConfigs config) {
@@ -69,13 +69,13 @@ public final class PythonHost {
 
     // ---- the callbacks ---------------------------------------------------------------------------------------
 
-    /** The running host. If there is none it starts one, or throws ConfigException and leaves nothing behind. */
+    /** Returns the running host. If there is none, it starts one, or throws ConfigException and leaves nothing behind. */
     public static synchronized PythonHost acquire(BrokerConfigs config) {
         if (current == null) {
             PythonHost host = new PythonHost(config);
             try {
                 host.open();
-            } catch (Throwable e) { // a full heap, too
+            } catch (Throwable e) { // also for a full heap
                 host.close();
                 throw e;
             }
@@ -85,32 +85,32 @@ public final class PythonHost {
         return current;
     }
 
-    /** Who acquires a host meanwhile waits: the end of this one takes away MBeans, socket and fence. */
+    /** Releases the host. A new acquire() waits meanwhile, since the end of this host removes MBeans, socket and fence. */
     public static synchronized void release(PythonHost host) {
         if (--host.references > 0) return;
         current = null;
         host.close();
     }
 
-    /** The properties about whose change Kafka has to ask, with keystores, by which plugins log in; empty until the host is ready. */
+    /** Returns the reconfigurable properties, and the keystores with which plugins log in; empty until the host is ready. */
     public Set<String> reconfigurable() {
         return reconfigurable;
     }
 
-    /** For an administrator's request: ConfigException if the host refuses the properties or doesn't answer in time. */
+    /** Checks an administrator's change. Throws ConfigException if the host refuses the properties or does not answer in time. */
     public void check(BrokerConfigs next) {
-        // About keystores alone nobody is asked: a Python that hangs must not keep a broker from new certificates.
+        // A change of keystores alone is not checked: a hanging Python must not keep a broker from new certificates.
         if (!next.properties().equals(config.properties())) lives.check(next);
     }
 
     /**
-     * Has the host take over what Kafka applies. Whatever is wrong with it, Kafka must not hear of it, since it would
-     * drop its own dynamic configs: so this neither throws nor waits.
+     * Makes the host take over what Kafka applies. Whatever is wrong, this neither throws nor waits: after an exception Kafka
+     * would drop its own dynamic configs.
      */
     public void apply(Map<String, ?> configs) {
         try {
             BrokerConfigs next = BrokerConfigs.of(configs);
-            synchronized (lives) { // the host thread compares it with what serves
+            synchronized (lives) { // the host thread compares them with what serves
                 lives.apply(next);
                 config = next;
             }
@@ -122,12 +122,12 @@ public final class PythonHost {
 
     // ---- Python ----------------------------------------------------------------------------------------------
 
-    /** Answers a call of the Python that runs in this process; any thread of it, also while the host closes. */
+    /** Answers a call of the Python in this process, on any of its threads, also while the host closes. */
     public static byte[] call(byte[] message) {
         return calls.call(message);
     }
 
-    /** Python has put properties in force, those of its start or of a change. */
+    /** Notes that Python has put properties into force, those of its start or of a change. */
     void ready(Life life, String[] names, String[] given) {
         reconfigurable = Stream.concat(Stream.of(names), config.keystores()).collect(Collectors.toUnmodifiableSet());
         life.inForce = new BrokerConfigs(BrokerConfigs.pairs(given), config.broker());
@@ -138,7 +138,7 @@ public final class PythonHost {
     // ---- start and end ---------------------------------------------------------------------------------------
 
     private void open() {
-        gauges.set("Host", "", "EventErrors", 0); // only here: it stays over a restart of Python
+        gauges.set("Host", "", "EventErrors", 0); // only here, since the number stays over a restart of Python
         StandardGauges.add(this);
         gauges.table("Clients", "Uses", new ClientTable(() -> questions.ask("clients-table", List.of(), TABLE_MS))::read);
         lives.start();
@@ -149,7 +149,7 @@ public final class PythonHost {
         socket.start();
     }
 
-    /** All that must go on while Python hangs. Each is a turn of its own, so that a defect in one leaves the others as they are. */
+    /** Starts all work that must go on while Python hangs. Each part is a turn of its own, so that a defect in one spares others. */
     private void watch() {
         long startedAt = System.nanoTime();
         watch.every(Lease.CHECK_MS, "the check of the lease", lease::check);
@@ -160,7 +160,7 @@ public final class PythonHost {
         watch.every(1_000, "the look for new gauges", () -> StandardGauges.addNew(this));
     }
 
-    /** What the watch and the fence have to say, on a thread of its own: the broker's log may wait, as for a disk. */
+    /** Starts the logging for watch and fence, on a thread of its own, since the broker's log may wait, for a disk for example. */
     private void log() {
         log.every(BEAT_MS, "the log of the lease", lease::log);
         log.every(BEAT_MS, "the log of the fence", Fence::logState);
@@ -171,7 +171,7 @@ public final class PythonHost {
     }
 
     private void close() {
-        // All are told to end before one is waited for, so that a broker that stops waits no longer than for the slowest.
+        // Everything is told to end before anything is waited for, so that a stopping broker waits only for the slowest.
         lives.end();
         socket.close();
         watch.end();

@@ -21,19 +21,19 @@ import org.quotahost.util.Json;
 import org.quotahost.util.Resources;
 
 /**
- * Who asks about this broker, and who answers: Java what the table and gauges have, also while Python hangs; Python all
- * else, such as whether new properties are valid.
+ * The questions about this broker, and their answers: Java answers from the table and the gauges, also while Python hangs.
+ * Python answers all else, such as whether new properties are valid.
  *
- * <p>Operators (AdminSocket) and Python ask for {@code state}, {@code client USER CLIENT-ID}, {@code uses MOST}, {@code
- * usage MOST}, {@code holders TYPE}, {@code marks MOST} and {@code gauges}. Java answers these in JSON, also while
- * Python hangs: it tells what it has, and Python words it (quotahost.broker.host.dump).
+ * <p>Operators (AdminSocket) and Python ask for {@code state}, {@code client USER CLIENT-ID}, {@code uses MOST},
+ * {@code usage MOST}, {@code holders TYPE}, {@code marks MOST} and {@code gauges}. Java answers these in JSON, also while
+ * Python hangs: Java gives raw data, and Python turns them into words (quotahost.broker.host.dump).
  *
- * <p>All else only Python can answer: an operator's other questions, JMX's table of clients, and whether new properties are
- * valid. Java never calls Python, so such a question goes to it as an event with a ticket, its answer comes back with the
- * same one (answer), and who asks waits. A request of a client never waits.
+ * <p>Only Python can answer the rest: an operator's other questions, JMX's table of clients, and whether new properties are
+ * valid. Java never calls Python, so such a question goes to Python as an event with a ticket, its answer comes back with the
+ * same ticket (answer), and the asking thread waits. A client's request never waits.
  */
 final class Questions {
-    /** How long an operator's question to Python may take, which may ask the cluster. */
+    /** How long an operator's question to Python may take, since Python may ask the cluster. */
     private static final long PYTHON_MS = 8_000;
     private static final long CHECK_MS = 2_000;
     private static final Set<String> ASKED = Set.of("log.dirs", "log.dir",
@@ -42,9 +42,9 @@ final class Questions {
     private final PythonHost host;
     private final Dump dump;
     private final AtomicLong tickets = new AtomicLong();
-    /** The questions that somebody waits for, by ticket. */
+    /** The questions whose threads wait, by ticket. */
     private final Map<String, CompletableFuture<Object>> open = new ConcurrentHashMap<>();
-    /** By which rule in shadow scopes would be held back, as Python has told last. */
+    /** The rules in shadow that would hold scopes back, as Python has reported them last, in JSON. */
     volatile String held = "{}";
 
     Questions(PythonHost host) {
@@ -54,7 +54,7 @@ final class Questions {
 
     // ---- what Python answers ----------------------------------------------------------------------------------
 
-    /** Python's answer, or null if none came in time: it does not get the question later. Any thread but the host's. */
+    /** Returns Python's answer, or null if none comes in time: the question is withdrawn. The host's thread must not call this. */
     Object ask(String kind, List<?> fields, long timeoutMs) {
         String ticket = Long.toString(tickets.incrementAndGet());
         var answer = new CompletableFuture<Object>();
@@ -66,13 +66,13 @@ final class Questions {
             host.inbox.withdraw(kind, ticket);
             return null;
         } catch (InterruptedException | ExecutionException e) {
-            throw new IllegalStateException(e); // nobody interrupts it, and no answer is an exception
+            throw new IllegalStateException(e); // nobody interrupts this thread, and no answer is an exception
         } finally {
             open.remove(ticket);
         }
     }
 
-    /** For an administrator's request: ConfigException if Python refuses the properties or doesn't answer in time. */
+    /** Checks an administrator's change. Throws ConfigException if Python refuses the properties or does not answer in time. */
     void check(BrokerConfigs config) {
         String problem = (String) ask("validate", List.of(config.properties()), CHECK_MS);
         if (problem == null) {
@@ -82,7 +82,7 @@ final class Questions {
         if (!problem.isEmpty()) throw new ConfigException(problem);
     }
 
-    /** Python's answer; one that comes too late is for nobody. */
+    /** Takes Python's answer; a late answer is dropped. */
     void answer(String ticket, Object value) {
         CompletableFuture<Object> waiting = open.get(ticket);
         if (waiting != null) waiting.complete(value);
@@ -90,7 +90,7 @@ final class Questions {
 
     // ---- what Java answers ------------------------------------------------------------------------------------
 
-    /** The answer to a question in words; {"error": why} where Python gives none. */
+    /** Returns the answer to a question of these words, or {"error": why} if Python gives none. */
     String answer(String[] words) {
         return switch (words[0]) {
             case "state" -> Json.text(state());
@@ -129,7 +129,7 @@ final class Questions {
             var own = factor.ofType(type.ordinal());
             if (own.value() < 1) ofTypes.put(type.name(), List.of(own.value(), own.cause()));
         }
-        // What says where the log directories are, and how long a bucket of partition mutations saves up its rate.
+        // These say where the log directories are, and how long a bucket of partition mutations saves up its rate.
         Map<String, String> properties = new TreeMap<>(broker);
         properties.keySet().retainAll(ASKED);
         return Json.object("pid", ProcessHandle.current().pid(), "node", broker.getOrDefault("node.id", ""),

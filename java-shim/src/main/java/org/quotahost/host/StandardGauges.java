@@ -9,9 +9,7 @@ import org.quotahost.internals.Mute;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.util.Schedule;
 
-/**
- * The numbers that every broker with the callback shows (docs/reference/metrics.md). Python and plugins set others.
- */
+/** The numbers that every broker with the callback shows (docs/reference/metrics.md). Python and plugins set others. */
 final class StandardGauges {
     private StandardGauges() {}
 
@@ -56,7 +54,7 @@ final class StandardGauges {
                     () -> KafkaBeans.connections(software, host.config.ownListeners(), System.nanoTime()));
         }
         Internals.ALL.forEach(each -> gauges.add("Internals", each.name(), "Missing", () -> each.missing() ? 1 : 0));
-        // Python sets it, and cannot while it is silent.
+        // Python sets this number, except while it is silent.
         gauges.overrule("Factor", "", "LackOfData",
                 () -> lease.expired && factor.value() < factor.hostFactor().value() ? 1 : Double.NaN);
         gauges.add("TopicQuotas", "", "Threshold", topics::threshold);
@@ -70,7 +68,7 @@ final class StandardGauges {
         gauges.add("TopicQuotas", "", "FailedBytes", () -> Meters.count("BytesRejectedPerSec"));
     }
 
-    /** Those of each topic that was turned back, and of each topic's rule in shadow, that are there by now. */
+    /** Adds the gauges of topics that were turned back and of topics' rules in shadow that have appeared since the last call. */
     static void addNew(PythonHost host) {
         TurnedBack.bytes.forEach((topic, bytes) -> host.gauges.add("TurnedBack", topic, "Bytes", bytes::sum));
         host.topicQuotas.inShadow().forEach((rule, counts) -> {

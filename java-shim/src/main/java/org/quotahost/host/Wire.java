@@ -7,13 +7,13 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * Reads the bytes of a call, as Python makes them (quotahost.broker.host.messages). A value is one letter for its type and
- * then, big-endian, its content; texts, bytes, arrays and lists begin with their length.
+ * The reader of a call's bytes, which Python writes (quotahost.broker.host.messages). A value is one letter for its type,
+ * followed by its content in big-endian order; texts, bytes, arrays and lists begin with their length.
  */
 final class Wire {
     private Wire() {}
 
-    /** The value of these bytes: null, Boolean, Long, Double, String, byte[], int[], double[] or List; else a RuntimeException. */
+    /** Returns the value: null, Boolean, Long, Double, String, byte[], int[], double[] or List. Otherwise throws RuntimeException. */
     static Object decode(byte[] message) {
         return read(ByteBuffer.wrap(message));
     }

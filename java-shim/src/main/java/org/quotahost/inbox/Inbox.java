@@ -19,26 +19,27 @@ import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
 
 /**
- * What the host has to do next: the only way from Kafka's threads to Python, for unknown clients up to a bound, and for
- * all that Kafka tells.
+ * The host's work: the only way from Kafka's threads to Python, for unknown clients up to a bound, and for all that Kafka
+ * reports.
  *
- * <p>Request threads post the clients that the quota table does not know, without a lock and up to a bound. Beyond
- * the bound a post is dropped and counted, and the client's next request posts it again. All else (client quotas, the
- * cluster, new properties) is kept until the host takes it; there is only as much as brokers, quotas and changes.
+ * <p>Request threads post the clients that the quota table does not know, without a lock. Beyond the bound a post is dropped
+ * and counted, and the client's next request posts it again. All else (client quotas, the cluster, new properties) is kept
+ * until the host takes it; its size is bounded by the numbers of brokers, quotas and changes.
  */
 public final class Inbox {
-    /** How many clients the host takes at once (few enough to answer other events soon), and how many may wait. */
+    /** How many clients the host takes at once (few enough to handle other events soon), and how many may wait. */
     static final int BATCH = 2_000, MOST = 65_536;
-    /** How many facts it takes at once: an answer to a process of its own has a bound, and there may be a million quotas. */
+    /** How many facts the host takes at once: an answer to a child process is bounded, and there may be a million quotas. */
     static final int MOST_FACTS = 10_000;
     private static final long SECOND = 1_000_000_000L;
 
-    /** What the host takes at once. Python answers by position (QuotaTable.publish): no name has to survive the way back. */
+    /** All that the host takes at once. Python answers by position (QuotaTable.publish), so no name must survive the way back. */
     public record Batch(List<Lookup> clients, List<Event> events) {
         public static final Batch EMPTY = new Batch(List.of(), List.of());
 
         /**
-         * Java's sets arrange what has an order as a tree where many have one hash: a client-id may be chosen to collide.
+         * Lookups have an order, so that Java's sets arrange those with the same hash as a tree: client-ids may be chosen to
+         * collide.
          *
          * @param postedAt when a request first missed the client (System.nanoTime), or 0 if the host asks again by itself
          */
@@ -46,7 +47,7 @@ public final class Inbox {
             private static final Comparator<Lookup> ORDER = Comparator.comparing(Lookup::clientId)
                     .thenComparing(Lookup::principal).thenComparingLong(Lookup::postedAt);
 
-            /** Whether a request waits for the answer. */
+            /** Returns whether a request waits for the answer. */
             public boolean posted() {
                 return postedAt != 0;
             }
@@ -61,32 +62,32 @@ public final class Inbox {
     }
 
     private final Queue<Batch.Lookup> posts = new ConcurrentLinkedQueue<>();
-    /** The size of posts, or one less for each that is added just now; the queue's own size() walks through all of it. */
+    /** The size of posts, minus those that are just being added; the queue's own size() walks through the whole queue. */
     private final AtomicInteger depth = new AtomicInteger();
     private final LongAdder overflow = new LongAdder();
-    /** The clients posted in this second of takes and the one before, at 0, so that a burst of one new client is one post. */
+    /** The clients posted in this second and in the one before, with postedAt 0, so that a burst of one new client is one post. */
     private volatile Set<Batch.Lookup> recent = ConcurrentHashMap.newKeySet(), before = Set.of();
     private long recentSince = System.nanoTime();
 
     /**
-     * Whom the host asked for again by itself, as many as the table has places at most; and up to MOST whom a host has
-     * taken that ended before it answered. Under the lock.
+     * The clients for which the host asks again by itself, at most as many as the table has places, and up to MOST clients that
+     * an ended host took without an answer. Under the lock.
      */
     private final Set<Batch.Lookup> again = new LinkedHashSet<>();
     private final List<Batch.Event> events = new ArrayList<>();
-    /** What a host keeps in its memory: client quotas by entity, and the cluster; each as Kafka told it last. */
+    /** The facts that a host keeps in memory, in Kafka's latest version: client quotas by entity, and the cluster. */
     private final Map<List<String>, List<String>> facts = new LinkedHashMap<>();
     /** The facts that the host has not taken yet. */
     private final Set<List<String>> news = new LinkedHashSet<>();
 
-    /** Whether there is news, an event, or somebody to ask for again: what is above under the lock, for who waits without it. */
+    /** Whether there is news, an event, or a client to ask again; for a thread that waits without the lock. */
     private volatile boolean eventsWait;
-    /** The host's thread while it waits in take(), else null. */
+    /** The host's thread while it waits in take(), otherwise null. */
     private volatile Thread waiting;
 
     /**
-     * On a request thread: posts a client that the table does not know, as a rule once, and again if the host has not
-     * answered for one or two seconds.
+     * Posts a client that the table does not know, on a request thread: normally once, and again if the host has not answered
+     * for one or two seconds.
      */
     public void postClient(String principal, String clientId) {
         Batch.Lookup client = new Batch.Lookup(principal, clientId, 0);
@@ -97,7 +98,7 @@ public final class Inbox {
         }
         if (!recent.add(client)) return;
         posts.add(new Batch.Lookup(principal, clientId, System.nanoTime()));
-        depth.incrementAndGet(); // last: where the heap is full nothing is added, and nothing must count
+        depth.incrementAndGet(); // last: if the heap is full, nothing was added and nothing must be counted
         wake();
     }
 
@@ -108,7 +109,7 @@ public final class Inbox {
         List<String> user = List.of("", "");
         List<String> client = user;
         for (ClientQuotaEntity.ConfigEntity part : entity.configEntities()) {
-            // The kind decides, not the name: Kafka names a default "<default>", and a user may be called so, too.
+            // The kind decides, not the name: Kafka names a default "<default>", and a user may have this name, too.
             switch (part.entityType()) {
                 case USER -> user = List.of("name", part.name());
                 case DEFAULT_USER -> user = List.of("default", "");
@@ -124,43 +125,43 @@ public final class Inbox {
         fact(List.of("cluster"), Stream.concat(Stream.of(clusterId), brokers.stream()).toList());
     }
 
-    /** Whether Kafka has told of the cluster yet, as it does after it has applied what is stored. */
+    /** Returns whether Kafka has reported the cluster. It does so after it has applied stored properties. */
     public synchronized boolean knowsCluster() {
         return facts.containsKey(List.of("cluster"));
     }
 
-    /** Both callbacks of a combined node tell it: only what differs from before is news. Null: it holds no longer. */
+    /** Stores a fact; null removes it. Both callbacks of a combined node report it, so only a changed value is news. */
     private synchronized void fact(List<String> what, List<String> value) {
         if (Objects.equals(facts.get(what), value)) return;
-        news.add(what); // first: what is a fact and no news nobody would tell the host
+        news.add(what); // first: the host would never get a fact that is not news
         if (value == null) facts.remove(what);
         else facts.put(what, value);
         eventArrived();
     }
 
-    /** Posts an event of another kind: "validate", "reconfigure", which makes an older one void, "question" or "closing". */
+    /** Posts an event of another kind: "validate", "question", "closing", or "reconfigure", which replaces an older "reconfigure". */
     public synchronized void postEvent(String kind, List<?> fields) {
-        Batch.Event event = new Batch.Event(kind, fields); // first: where the heap is full the older one stays
+        Batch.Event event = new Batch.Event(kind, fields); // first: if the heap is full, the older one stays
         events.removeIf(older -> kind.equals("reconfigure") && older.kind().equals(kind));
         events.add(event);
         eventArrived();
     }
 
-    /** Takes back the event with this ticket, its first field, if the host has not taken it: nobody waits for it now. */
+    /** Withdraws the event with this ticket (its first field) if the host has not taken it: no thread waits for it now. */
     public synchronized void withdraw(String kind, String ticket) {
         events.removeIf(event -> event.kind().equals(kind) && event.fields().indexOf(ticket) == 0);
     }
 
     // ---- the host --------------------------------------------------------------------------------------------
 
-    /** Has the host resolve somebody once more who is in the table; after those whom requests wait for. */
+    /** Makes the host resolve a client of the table again, after the clients for which requests wait. */
     public synchronized void askAgain(Batch.Lookup lookup) {
-        if (lookup.posted() && again.size() >= MOST) overflow.increment(); // its next request posts it again
+        if (lookup.posted() && again.size() >= MOST) overflow.increment(); // the client's next request posts it again
         else again.add(lookup);
         eventArrived();
     }
 
-    /** Waits for something to do, at most timeoutMs, and takes it; the batch is empty if nothing came. */
+    /** Waits for work, at most timeoutMs, and takes it. The batch is empty if nothing came. */
     public Batch take(long timeoutMs) {
         long deadline = System.nanoTime() + timeoutMs * 1_000_000;
         waiting = Thread.currentThread();
@@ -171,13 +172,13 @@ public final class Inbox {
         }
         waiting = null;
         synchronized (this) {
-            // Until the host knows all facts it is asked for nobody.
+            // The host gets no clients until it knows all facts.
             List<Batch.Lookup> clients = news.size() > MOST_FACTS ? new ArrayList<>() : takeClients();
             return new Batch(clients, takeEvents(clients));
         }
     }
 
-    /** Posts once more all that a host keeps in its memory: the Python host that starts now knows nothing of it. */
+    /** Posts again all facts that a host keeps in memory, since the Python host that starts now does not know them. */
     public synchronized void replay() {
         news.addAll(facts.keySet());
         eventArrived();
@@ -206,7 +207,7 @@ public final class Inbox {
         return clients;
     }
 
-    /** Takes the events, and as many to ask for again as the batch has room for. */
+    /** Takes the events, and as many clients to ask again as the batch has room for. */
     private List<Batch.Event> takeEvents(List<Batch.Lookup> clients) {
         if (!eventsWait) return List.of();
         List<Batch.Event> taken = new ArrayList<>();

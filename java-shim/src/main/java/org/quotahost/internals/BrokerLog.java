@@ -17,31 +17,31 @@ import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.LineLimit;
 
 /**
- * Keeps lines out of the broker's own log that Kafka would write again and again because of quotahost: an error with a stack
- * trace for each request that the fence turns back, an error for each change of metadata while a broker is down
- * (KAFKA-20746), and a line for each sensor whose limit changes (ClientQuotaManager.updateQuotaMetricConfigs); and the values
- * of a change that was refused, of which some are secrets.
+ * The log4j2 filter that keeps Kafka's repeated lines about quotahost out of the broker's log: an error with a stack trace for
+ * each request that the fence turns back, an error for each change of metadata while a broker is down (KAFKA-20746), a line for
+ * each sensor whose limit changes (ClientQuotaManager.updateQuotaMetricConfigs), and the values of a refused change, which may
+ * be secret.
  *
- * <p>The one filter in the broker's log4j2; it alone knows log4j2, so that the rest loads without. It belongs to the whole
- * configuration and not to a logger's, since log4j2 asks such a filter already when Kafka asks whether the level is on. So
- * the line that is left out is never put together: 4 ns instead of 0.6 to 1.2 us, which is 2 ms for 2,000 clients. Each other
- * call of a logger pays less than 1 ns, also where its level is off. Every overload is here that log4j2 calls with up to
- * three parameters; those of AbstractFilter allocate.
+ * <p>This class alone knows log4j2, so the other classes load without log4j2. The filter belongs to the whole configuration,
+ * not to one logger, since log4j2 asks such a filter as soon as Kafka asks whether the level is on. So Kafka never formats a
+ * suppressed line: 4 ns instead of 0.6 to 1.2 us, which is 2 ms for 2,000 clients. Each other call of a logger costs less than
+ * 1 ns more, also if its level is off. The class has every overload that log4j2 calls with up to three parameters;
+ * AbstractFilter's allocate.
  */
 final class BrokerLog extends AbstractFilter {
-    /** The managers that write a line for each changed sensor: Scala's up to Kafka 4.1, and later ones (4.4: all). */
+    /** The loggers of the managers that write a line for each changed sensor: Scala's up to Kafka 4.1, then Java's (4.4: all). */
     private static final Set<String> MANAGERS = Set.of("kafka.server.ClientQuotaManager",
             "kafka.server.ClientRequestQuotaManager", "kafka.server.ControllerMutationQuotaManager",
             "org.apache.kafka.server.quota.ClientQuotaManager", "org.apache.kafka.server.quota.ClientRequestQuotaManager",
             "org.apache.kafka.server.quota.ControllerMutationQuotaManager");
-    /** KAFKA-20746, which only a broker with a quota callback has; Kafka's metadata-apply-error-count counts all. */
+    /** The logger of KAFKA-20746, which only a broker with a quota callback has; metadata-apply-error-count still counts all. */
     private static final String FAULTS = "org.apache.kafka.server.fault.LoggingFaultHandler";
 
     private final LineLimit faults = new LineLimit(1);
 
     /**
-     * A reload makes a new configuration, which gets a filter, too. A RuntimeException is another implementation behind
-     * log4j2's API, a LinkageError no log4j2.
+     * Adds the filter to the configuration, and to each new one after a reload. A RuntimeException means that another
+     * implementation is behind log4j2's API, a LinkageError that log4j2 is missing.
      */
     static boolean install() {
         LoggerContext context = (LoggerContext) LogManager.getContext(ClientQuotaCallback.class.getClassLoader(), false);
@@ -58,29 +58,29 @@ final class BrokerLog extends AbstractFilter {
         configuration.addFilter(filter);
     }
 
-    /** @param text the line or its format; null where Kafka only asks whether the level is on */
+    /** @param text the line or its format; null if Kafka only asks whether the level is on */
     private Result decide(Logger logger, Level level, Object text, Object last) {
-        // Level by level, so that what is off, which is most, ends here.
+        // The level is compared first, so that a call whose level is off, as most are, ends here.
         if (level == Level.ERROR) return isOurs(last) || showsValues(text) ? Result.DENY : Result.NEUTRAL;
         if (level != Level.INFO || !MANAGERS.contains(logger.getName())) return Result.NEUTRAL;
         return text != null && text.toString().contains("already exists") ? Result.DENY : Result.NEUTRAL;
     }
 
     /**
-     * Whether it is an error with which the fence turns requests back: their messages begin with our name. Or that of a
-     * question about ACLs where there was no authorizer: a stock broker logs none.
+     * Returns whether the error is one with which the fence turns requests back (its message begins with our name), or the
+     * answer to a request about ACLs on a broker without an authorizer, which a stock broker does not log.
      */
     private static boolean isOurs(Object error) {
         return error instanceof SecurityDisabledException
                 || error instanceof ApiException ours && String.valueOf(ours.getMessage()).startsWith("quotahost");
     }
 
-    /** Whether it is Kafka's line with all values of a change that was refused, secrets too; the next one says why. */
+    /** Returns whether the line is Kafka's with all values of a refused change, secrets too. Kafka's next line gives the reason. */
     private static boolean showsValues(Object text) {
         return text instanceof String line && line.contains("validation of configProps") && line.contains(BrokerConfigs.PREFIX);
     }
 
-    /** Whether it is the fault of Kafka's, and was logged within the last minute. */
+    /** Returns whether the line is KAFKA-20746's and was already logged within the last minute. */
     private boolean tooMany(Object[] parameters) {
         boolean ours = Arrays.stream(parameters)
                 .anyMatch(each -> each instanceof String text && text.contains("topic or cluster changes"));

@@ -26,11 +26,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * All that quotahost uses of Kafka, JPype and the log though it is no public API, tried at the start: what is missing makes
- * one WARN and a gauge, and the broker starts; but a Kafka that demands a method which quotahost has not is refused. {@code
- * quotahost doctor} runs main() beforehand.
+ * All that quotahost uses of Kafka, JPype and the log without a public API, tried at the start: if something is missing, the
+ * broker starts, with one WARN and a gauge; but if Kafka demands a method that quotahost does not have, the start is refused.
+ * {@code quotahost doctor} runs main() beforehand.
  *
- * <p>An operator may take single ones away by the JVM option {@code -Dquotahost.internals.without=NAME,NAME}, to find
+ * <p>An operator may switch off single internals with the JVM option {@code -Dquotahost.internals.without=NAME,NAME}, to find
  * out whether one of them is at fault.
  */
 public final class Internals {
@@ -49,7 +49,7 @@ public final class Internals {
             + " newcomers' rates for clients without a quota, and usage, top and shadow know no rates", () -> true);
     public static final Internal<Boolean> BROKER_LOG = new Internal<>("BrokerLog", "the broker's log contains every"
             + " request that the fence turns back, and a line of Kafka's for each client whenever the factor moves",
-            () -> BrokerLog.install()); // a reference to the method would load log4j2 here
+            () -> BrokerLog.install()); // a method reference would load log4j2 here
     public static final Internal<Consumer<Authorizer>> AUTHORIZER_METRICS = new Internal<>("AuthorizerMetrics",
             "StandardAuthorizer answers no request behind a QuotaFence, but does behind a MonitoredQuotaFence",
             Internals::authorizerMetrics);
@@ -57,7 +57,7 @@ public final class Internals {
             "JPype interrupts the broker's threads in its shutdown, and the next start may have to recover logs",
             ShutdownOrder::ofJPype);
     public static final Internal<Map<String, String>> SSL = new Internal<>("Ssl", Keystores.WEAKER,
-            () -> Keystores.stores(new String[0])); // it loads Kafka's classes
+            () -> Keystores.stores(new String[0])); // the trial loads Kafka's classes
     public static final Internal<Boolean> CONTROLLER = new Internal<>("ActiveController",
             "explain does not say which node counts partition mutations", () -> true);
     public static final Internal<Boolean> OFFLINE_LOG_DIRS = new Internal<>("OfflineLogDirs",
@@ -72,15 +72,15 @@ public final class Internals {
     public static final List<Internal<?>> ALL = List.of(REQUESTS, MUTE, METERS, CLIENT_METERS, BROKER_LOG,
             AUTHORIZER_METRICS, SHUTDOWN_ORDER, SSL, CONTROLLER, OFFLINE_LOG_DIRS, REPLICAS, LOAD, CLIENT_SOFTWARE);
 
-    /** What Kafka loads, by name, since Kafka 4.0 cannot load the last two. */
+    /** The classes that Kafka loads, by name, since Kafka 4.0 cannot load the last two. */
     private static final List<String> OURS = List.of("org.quotahost.PythonQuotaCallback", "org.quotahost.QuotaFence",
             "org.quotahost.MonitoredPythonQuotaCallback", "org.quotahost.MonitoredQuotaFence");
 
     private Internals() {}
 
     /**
-     * To be called first by what Kafka loads: tries all of them and logs what is missing, each once in this JVM.
-     * ConfigException if Kafka demands a method that our class doesn't have: it would fail on a request thread.
+     * Tries all internals and logs missing ones, once in this JVM; every class that Kafka loads calls this first. Throws
+     * ConfigException if Kafka demands a method that the class does not have: a call would fail on a request thread.
      */
     public static synchronized void start(Class<?> ours) {
         List<String> unserved = unserved(ours);
@@ -96,14 +96,14 @@ public final class Internals {
         ALL.forEach(each -> each.tryOnce(without));
     }
 
-    /** Logs what has turned out to be missing since the last call; called often. */
+    /** Logs the internals that were found missing since the last call; called often. */
     public static void log() {
         ALL.stream().map(Internal::news).filter(Objects::nonNull).forEach(LOG::warn);
     }
 
     /**
-     * Says what a broker would say at its start of the Kafka on the class path: lines of {@code weak} or {@code wrong}, a
-     * tab, and a sentence, and at last {@code end}. Without a Kafka it ends with an exception.
+     * Prints what a broker would report at its start about the Kafka on the class path: lines of {@code weak} or {@code wrong},
+     * a tab, and a sentence, and then {@code end}. If there is no Kafka, an exception ends the program.
      */
     public static void main(String[] args) throws ClassNotFoundException {
         Class.forName(OURS.get(0), false, Internals.class.getClassLoader());
@@ -114,7 +114,7 @@ public final class Internals {
                 List<String> unserved = unserved(ours);
                 if (!unserved.isEmpty()) lines.add("wrong\t" + sentence(ours, unserved));
             } catch (LinkageError e) {
-                // A Kafka without Monitorable cannot load those.
+                // A Kafka without Monitorable cannot load the Monitored classes.
                 if (!name.contains("Monitored")) lines.add("wrong\tThis Kafka cannot load " + name + ": " + e);
             }
         }
@@ -126,14 +126,14 @@ public final class Internals {
 
     // ---- whether this jar was made for this Kafka ---------------------------------------------------------------
 
-    /** What to say of a version of Kafka's; null if it is of the tested lines ("4.0 4.1"), or if nothing is known. */
+    /** Returns the warning about an untested Kafka version; null if it is one of the tested lines ("4.0 4.1") or nothing is known. */
     static String untested(String version, String lines) {
         boolean known = !version.isEmpty() && !lines.isEmpty();
         if (!known || Arrays.stream(lines.split(" ")).anyMatch(line -> version.startsWith(line + "."))) return null;
         return "quotahost was never tested with Kafka " + version + ", only with " + lines.replaceFirst(" .* ", " to ");
     }
 
-    /** "" if it is not known. Kafka's own reader of it has moved between 4.3 and 4.4, the resource has not. */
+    /** Returns "" if the version is unknown. Kafka's own reader moved between 4.3 and 4.4, this resource did not. */
     private static String kafkasVersion() {
         try {
             return Resources.properties(ClientQuotaCallback.class, "/kafka/kafka-version.properties").getProperty("version", "");
@@ -142,7 +142,7 @@ public final class Internals {
         }
     }
 
-    /** What Kafka's interfaces demand of a class of ours and it doesn't have. */
+    /** Returns the methods that Kafka's interfaces demand of a class of ours and that the class does not have. */
     static List<String> unserved(Class<?> ours) {
         return Arrays.stream(ours.getMethods()).filter(method -> Modifier.isAbstract(method.getModifiers()))
                 .map(Internals::signature).sorted().toList();
@@ -158,11 +158,11 @@ public final class Internals {
                 + ", which quotahost cannot answer; look for a quotahost that was made for this Kafka";
     }
 
-    // ---- one use ----------------------------------------------------------------------------------------------
+    // ---- one internal -----------------------------------------------------------------------------------------
 
     /**
-     * From Kafka 4.1 on StandardAuthorizer fails if nobody gives it metrics, and Kafka gives them only to the authorizer
-     * that it loads itself, if that is a Monitorable. QuotaFence is none, so it gives these, which no reporter shows.
+     * Gives the inner authorizer metrics, which no reporter shows. From Kafka 4.1 on StandardAuthorizer fails without metrics,
+     * and Kafka gives them only to the authorizer that it loads itself, if that one is Monitorable; QuotaFence is not.
      */
     private static Consumer<Authorizer> authorizerMetrics() throws ClassNotFoundException {
         ClassLoader loader = Internals.class.getClassLoader();
@@ -175,7 +175,7 @@ public final class Internals {
         return UnseenMetrics::giveTo;
     }
 
-    /** Loads on Kafka 4.1 and newer only. */
+    /** This class loads only on Kafka 4.1 and newer. */
     private static final class UnseenMetrics {
         static void giveTo(Authorizer authorizer) {
             PluginMetrics unseen = new PluginMetricsImpl(new Metrics(), Map.of());
@@ -183,7 +183,7 @@ public final class Internals {
         }
     }
 
-    /** One use of something that is no public API: what was found for it, or why it is missing. Request threads only read. */
+    /** One use of something without a public API: what was found for it, or why it is missing. Request threads only read it. */
     public static final class Internal<T> {
         private static final long LACKS_NANOS = TimeUnit.MINUTES.toNanos(2);
         private final String name, weaker;
@@ -191,14 +191,14 @@ public final class Internals {
         boolean tried;
         private boolean logged;
         volatile T found;
-        /** Why it is missing, or null. */
+        /** The reason why this internal is missing, or null. */
         volatile String why;
-        /** 0 while it lacks nothing. */
+        /** Since when this internal lacks something (System.nanoTime); 0 if it lacks nothing. */
         volatile long lacksSince;
 
         /**
-         * @param weaker what quotahost does otherwise, or not at all, where it is missing; half a sentence
-         * @param trial whatever it throws means that it is missing
+         * @param weaker what quotahost does in its place, or cannot do, if it is missing; half a sentence
+         * @param trial if it throws anything, the internal is missing
          */
         Internal(String name, String weaker, Callable<T> trial) {
             this.name = name;
@@ -206,7 +206,7 @@ public final class Internals {
             this.trial = trial;
         }
 
-        /** What was found; null before the trial, and where it is missing. */
+        /** Returns what was found; null before the trial, and if this internal is missing. */
         public T get() {
             return found;
         }
@@ -219,24 +219,24 @@ public final class Internals {
             return why != null;
         }
 
-        /** The trial has not found it, or an operator has taken it away. Before the trial nothing is known of it. */
+        /** Returns whether the trial failed or an operator switched this internal off; false before the trial. */
         boolean isTakenAway() {
             return why != null && found == null;
         }
 
-        /** It has just not done what it is for. Any thread may say so; the log gets the first reason. */
+        /** Notes that this internal failed at its work. Any thread may call this; the log gets the first reason. */
         public void failed(String reason) {
             if (why == null) why = reason;
         }
 
-        /** The same by what was thrown. A full heap or stack says nothing of this Kafka, and no text can be made of it now. */
+        /** Notes what was thrown. A full heap or stack says nothing about Kafka, and no text can be made of it at that time. */
         public void failed(Throwable reason) {
             if (!(reason instanceof VirtualMachineError)) failed(reason.toString());
         }
 
         /**
-         * It lacks this of Kafka's now, by System.nanoTime, or lacks nothing (null). It has failed once it lacks something for two
-         * minutes without a break: Kafka makes some of its MBeans after its callback, and takes them away before it closes that.
+         * Notes what of Kafka's is missing now (System.nanoTime); null for nothing. This internal fails after two minutes of
+         * that without a break: Kafka makes some MBeans after its callback, and removes them before it closes the callback.
          */
         public void lacks(String what, long now) {
             long since = lacksSince; // several threads read JMX
@@ -250,12 +250,12 @@ public final class Internals {
             try {
                 if (without.contains(name)) throw new IllegalStateException("-D" + WITHOUT);
                 found = trial.call();
-            } catch (Throwable e) { // NoClassDefFoundError above all
+            } catch (Throwable e) { // above all NoClassDefFoundError
                 failed(e.toString());
             }
         }
 
-        /** The line that says what is missing, or null; each is asked for once. */
+        /** Returns the line that says what is missing, once; otherwise null. */
         synchronized String news() {
             if (why == null || logged) return null;
             logged = true;

@@ -18,16 +18,16 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.util.BrokerConfigs;
 
 /**
- * What only Kafka's own MBeans tell (what quotas measure, who is controller, lost disks, client software, idle threads,
- * sizes of replicas), and which of it is missing.
+ * A reader of Kafka's own MBeans, for what nothing else shows: what quotas measure, the active controller, offline log
+ * directories, client software, idle threads and sizes of replicas. It also notes which of these MBeans are missing.
  *
- * <p>Names and attributes of these MBeans are no public API. Kafka's JmxReporter (on by default) registers those of its
- * quotas in this JVM: kafka.server:type=Produce|Fetch|Request|ControllerMutation,user=...,client-id=.... A tag whose value
- * is empty is left out of the name. One MBean is read at a time, by its name: a search through all of them would hold a lock
- * meanwhile that Kafka needs for each new sensor. JMX takes locks, so no request thread may come here.
+ * <p>Names and attributes of these MBeans are no public API. Kafka's JmxReporter (on by default) registers those of its quotas
+ * in this JVM: kafka.server:type=Produce|Fetch|Request|ControllerMutation,user=...,client-id=.... The name leaves out a tag
+ * whose value is empty. MBeans are read one at a time, by name: a search through all of them would hold a lock that Kafka needs
+ * for each new sensor. JMX takes locks, so no request thread may call this class.
  */
 public final class KafkaBeans {
-    /** By quota type. */
+    /** The types of the MBeans, by quota type. */
     private static final String[] BEANS = {"Produce", "Fetch", "Request", "ControllerMutation"};
     private static final String[] RATES = {"byte-rate", "byte-rate", "request-time", "mutation-rate"};
     private static final int MUTATION = ClientQuotaType.CONTROLLER_MUTATION.ordinal();
@@ -37,12 +37,12 @@ public final class KafkaBeans {
     private static final String LOG_DIR = "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=";
 
     /**
-     * What clients call their software (KIP-511) whose libraries give up within a minute of a PAUSE by default: sarama, and
-     * all that don't name it, such as kafka-go, kafkajs, aiokafka and kafka-python 2 (docs/clients.md).
+     * The software names (KIP-511) of client libraries that by default give up within a minute of a PAUSE: sarama, and all that
+     * send no name, such as kafka-go, kafkajs, aiokafka and kafka-python 2 (docs/clients.md).
      */
     public static final List<String> IMPATIENT = List.of("sarama", "unknown");
 
-    /** Of network threads, and of connections by client software. */
+    /** The MBeans of network threads, and those of connections by client software. */
     private static final Found SOCKETS = new Found("kafka.server:type=socket-server-metrics,*");
     private static final Found SIZES = new Found("kafka.log:type=Log,name=Size,*");
     private static final Found LEADERS = new Found("kafka.cluster:type=Partition,name=ReplicasCount,*");
@@ -50,8 +50,8 @@ public final class KafkaBeans {
     private KafkaBeans() {}
 
     /**
-     * The MBeans whose names have a form. To find them the JVM looks at all of a domain, and Kafka's new sensors wait: with
-     * 200,000 MBeans of clients for 0.2 s. So that is done once a second at most, and for a thousandth of the time.
+     * The MBeans whose names match a pattern. The JVM's search looks at all MBeans of a domain while Kafka's new sensors wait:
+     * 0.2 s with 200,000 MBeans of clients. So it runs at most once a second, and takes at most a thousandth of the time.
      */
     private static final class Found {
         private static final long A_MILLISECOND = 1_000_000;
@@ -72,7 +72,7 @@ public final class KafkaBeans {
         }
     }
 
-    /** Finds out, at the start, whether Kafka shows any of its metrics in JMX at all. */
+    /** Checks at the start whether Kafka shows its metrics in JMX at all. */
     public static void lookFor(Map<String, ?> configs) {
         String reporters = BrokerConfigs.text(configs.get("metric.reporters"));
         boolean isDefault = configs.get("metric.reporters") == null;
@@ -81,7 +81,7 @@ public final class KafkaBeans {
                 + " has no org.apache.kafka.common.metrics.JmxReporter");
     }
 
-    /** Null if JMX can't have such a name. */
+    /** Returns null if JMX cannot have such a name. */
     private static ObjectName name(String text) {
         try {
             return new ObjectName(text);
@@ -90,9 +90,9 @@ public final class KafkaBeans {
         }
     }
 
-    /** Null if there is none now: Kafka makes and drops MBeans at any time. */
+    /** Returns null if the MBean or the attribute does not exist now: Kafka makes and drops MBeans at any time. */
     private static Object attribute(ObjectName name, String attribute) {
-        // To ask whether it is there is quicker than the exception.
+        // This check is faster than the exception.
         if (name == null || !SERVER.isRegistered(name)) return null;
         try {
             return SERVER.getAttribute(name, attribute);
@@ -101,28 +101,28 @@ public final class KafkaBeans {
         }
     }
 
-    // ---- what Kafka measures for its quotas ---------------------------------------------------------------------
+    // ---- Kafka's measurements for its quotas --------------------------------------------------------------------
 
     /**
-     * What Kafka measures for one pair of tags now.
+     * Kafka's measurements for one pair of tags now.
      *
-     * @param rate in the type's unit; NaN for unknown
-     * @param delayMs by how much Kafka has delayed responses lately, in the mean; NaN for unknown
-     * @param tokens how many are left in the bucket of partition mutations (TokenBucket), below 0 if Kafka refuses; NaN if
-     *     there is no bucket. Only the bucket of the active controller is charged
+     * @param rate in the type's unit; NaN if unknown
+     * @param delayMs the mean delay of responses lately; NaN if unknown
+     * @param tokens the tokens left in the bucket of partition mutations (TokenBucket), below 0 if Kafka refuses; NaN if there
+     *     is no bucket. Only the active controller charges its bucket
      */
     public record Reading(double rate, double delayMs, double tokens) {
-        /** Of tags for which Kafka has no sensor. */
+        /** The reading of tags for which Kafka has no sensor. */
         public static final Reading NOTHING = new Reading(Double.NaN, Double.NaN, Double.NaN);
 
-        /** Of both together. */
+        /** Returns the reading of both together. */
         public Reading and(Reading more) {
             return this == NOTHING ? more : more == NOTHING ? this : new Reading(rate + more.rate,
                     Math.max(delayMs, more.delayMs), Math.min(tokens, more.tokens));
         }
     }
 
-    /** One attribute after the other: if one is missing, getAttributes() of Kafka's MBean logs a warning. */
+    /** Reads the attributes one by one: if one is missing, getAttributes() of Kafka's MBean logs a warning. */
     public static Reading read(int type, String user, String clientId) {
         if (Internals.CLIENT_METERS.isTakenAway()) return Reading.NOTHING;
         ObjectName name = name("kafka.server:type=" + BEANS[type] + key("user", user) + key("client-id", clientId));
@@ -135,7 +135,7 @@ public final class KafkaBeans {
         return value.isEmpty() ? "" : "," + tag + "=" + sanitized(value);
     }
 
-    /** As Kafka's Sanitizer quotes a value of an MBean's name, if it needs to be. */
+    /** Quotes a value of an MBean's name if necessary, as Kafka's Sanitizer does. */
     static String sanitized(String value) {
         return PLAIN.matcher(value).matches() ? value : ObjectName.quote(value);
     }
@@ -146,7 +146,7 @@ public final class KafkaBeans {
 
     // ---- connections, the controller, the disks, the load -----------------------------------------------------
 
-    /** -1 if there is none. */
+    /** Returns -1 if there is no such number. */
     private static long count(ObjectName name, String attribute) {
         return attribute(name, attribute) instanceof Number number ? number.longValue() : -1;
     }
@@ -157,8 +157,8 @@ public final class KafkaBeans {
     }
 
     /**
-     * How many connections this broker has from clients with that software; now, as below, by System.nanoTime. Brokers that
-     * copy replicas don't name theirs (BrokerBlockingSender), so the listeners of the cluster's own nodes don't count.
+     * Returns how many connections this broker has from clients with that software; here and below, now is System.nanoTime.
+     * Brokers that copy replicas send no software name (BrokerBlockingSender), so the cluster's own listeners do not count.
      */
     public static long connections(String software, Set<String> ownListeners, long now) {
         if (Internals.CLIENT_SOFTWARE.isTakenAway()) return 0;
@@ -171,8 +171,8 @@ public final class KafkaBeans {
     }
 
     /**
-     * The node id of the active controller, the only node that counts partition mutations (ControllerApis); "" while
-     * there is none, or this node knows of none. Every node of a KRaft cluster follows the quorum and shows its leader
+     * Returns the node id of the active controller, the only node that counts partition mutations (ControllerApis), or "" if
+     * there is none or this node does not know it. Every node of a KRaft cluster follows the quorum and shows its leader
      * (KafkaRaftMetrics). metrics.jmx.exclude may leave the MBean out.
      */
     public static String activeController() {
@@ -182,7 +182,7 @@ public final class KafkaBeans {
         return leader instanceof Number id && id.intValue() >= 0 ? String.valueOf(id.intValue()) : "";
     }
 
-    /** Those of these log directories that Kafka itself has taken out of service after an error. */
+    /** Returns those of these log directories that Kafka itself has taken offline after an error. */
     public static List<String> offlineLogDirs(String[] directories, long now) {
         if (Internals.OFFLINE_LOG_DIRS.isTakenAway()) return List.of();
         List<String> offline = new ArrayList<>();
@@ -196,16 +196,16 @@ public final class KafkaBeans {
         return offline;
     }
 
-    /** Of each of these replicas twice the bytes, and 1 more if it leads its partition; -1 if that isn't known, or it is gone. */
+    /** Returns for each replica twice its bytes, plus 1 if it leads its partition; -1 if the replica is unknown or gone. */
     public static long[] replicas(String[] topics, int[] partitions, long now) {
         long[] sizes = new long[topics.length];
         Arrays.fill(sizes, -1);
         if (Internals.REPLICAS.isTakenAway()) return sizes;
         for (int i = 0; i < sizes.length; i++) {
-            // Names of topics need no quotes in an MBean's name.
+            // A topic's name needs no quotes in an MBean's name.
             String of = ",topic=" + topics[i] + ",partition=" + partitions[i];
             long size = count(name("kafka.log:type=Log,name=Size" + of), "Value");
-            long replicas = count(name("kafka.cluster:type=Partition,name=ReplicasCount" + of), "Value"); // 0 of a follower
+            long replicas = count(name("kafka.cluster:type=Partition,name=ReplicasCount" + of), "Value"); // 0 on a follower
             if (size >= 0 && replicas >= 0) sizes[i] = size << 1 | (replicas > 0 ? 1 : 0);
         }
         boolean known = sizes.length == 0 || Arrays.stream(sizes).anyMatch(size -> size >= 0);
@@ -214,10 +214,10 @@ public final class KafkaBeans {
         return sizes;
     }
 
-    /** For how many ns Kafka's threads were idle: now; request handlers; how many requests wait; by listener, network threads. */
+    /** Returns [now, idle ns of request handlers, number of queued requests, idle ns of network threads by listener]. */
     public static Object[] load(long now) {
         if (Internals.LOAD.isTakenAway()) return new Object[] {now, -1, -1, Map.of()};
-        // Of the pool of the broker's own request handlers (KIP-1207), and before Kafka 4.2 of all pools of the JVM.
+        // The pool of the broker's own request handlers (KIP-1207); before Kafka 4.2 all pools of the JVM.
         String pool = "kafka.server:type=KafkaRequestHandlerPool,name=", idle = "RequestHandlerAvgIdlePercent";
         long handlers = count(name(pool + "Broker" + idle), "Count");
         if (handlers < 0) handlers = count(name(pool + idle), "Count");

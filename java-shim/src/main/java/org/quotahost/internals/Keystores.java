@@ -17,7 +17,7 @@ import org.apache.kafka.common.security.ssl.DefaultSslEngineFactory;
 import org.apache.kafka.common.security.ssl.SslPrincipalMapper;
 import org.quotahost.util.BrokerConfigs;
 
-/** Reads keystores of any type as Kafka does, for librdkafka, which reads PEM alone: certificates, secrets, principal. */
+/** A reader of keystores of any type, as Kafka reads them, for librdkafka, which reads only PEM: certificates, secrets, principal. */
 public final class Keystores {
     static final String WEAKER = "SSL principals of brokers and credentials of plugins are not derived from"
             + " keystores; name them in " + BrokerConfigs.PREFIX + "static.excluded.principal.name.list and "
@@ -28,9 +28,9 @@ public final class Keystores {
     private Keystores() {}
 
     /**
-     * What the stores hold: ssl.ca.pem (all certificates of the truststore), and of the
-     * keystore's first private key ssl.key.pem, ssl.certificate.pem (its chain) and principal (the name that Kafka makes of
-     * the certificate, DefaultKafkaPrincipalBuilder). Of a store that is not named there is nothing.
+     * Returns the contents of the stores: ssl.ca.pem (all certificates of the truststore), and from the keystore's first
+     * private key ssl.key.pem, ssl.certificate.pem (its chain) and principal (the name that Kafka makes of the certificate,
+     * DefaultKafkaPrincipalBuilder). If a store is not named, its entries are missing.
      *
      * @param ssl properties that begin with ssl., names and values in turn, ssl.principal.mapping.rules among them
      */
@@ -64,7 +64,7 @@ public final class Keystores {
         if (secret == null) secret = values.get(SslConfigs.SSL_KEYSTORE_PASSWORD_CONFIG);
         char[] password = secret == null ? null : BrokerConfigs.text(secret).toCharArray();
         for (String alias : Collections.list(store.aliases())) {
-            if (!store.entryInstanceOf(alias, KeyStore.PrivateKeyEntry.class)) continue; // nor do secret keys count for Kafka
+            if (!store.entryInstanceOf(alias, KeyStore.PrivateKeyEntry.class)) continue; // Kafka skips secret keys, too
             found.put("ssl.key.pem", block("PRIVATE KEY", store.getKey(alias, password).getEncoded()));
             found.put("ssl.certificate.pem", pem(List.of(store.getCertificateChain(alias))));
             if (store.getCertificate(alias) instanceof X509Certificate certificate) {

@@ -5,12 +5,12 @@ import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 
 /**
- * Has Kafka mute the connection on which a request was turned back, for one of its quota windows (1 s by default).
+ * Makes Kafka mute the connection on which a request was turned back, for one of its quota windows (1 s by default).
  *
- * <p>Once the authorizer has thrown, KafkaApis looks up the client's request quota, for the answer's throttle time, on
- * the same thread (RequestHandlerHelper.sendErrorResponseMaybeThrottle). For a marked request the callback answers that
- * look-up with the tags of a scope of its own (Scopes.turnedBack), whose limit every request exceeds. Kafka then tells the client the
- * longest throttle time of a request quota, quota.window.size.seconds, and reads nothing from the connection meanwhile.
+ * <p>After the authorizer has thrown, KafkaApis looks up the client's request quota on the same thread, for the answer's
+ * throttle time (RequestHandlerHelper.sendErrorResponseMaybeThrottle). For a marked request the callback answers this look-up
+ * with the tags of a special scope (Scopes.turnedBack), whose limit every request exceeds. Kafka then tells the client the
+ * longest throttle time of a request quota, quota.window.size.seconds, and meanwhile reads nothing from the connection.
  */
 public final class Mute {
     /** The principal of the request that this thread has just turned back. */
@@ -30,7 +30,7 @@ public final class Mute {
         count.increment();
     }
 
-    /** This thread's next look-up is of another request, whose connection is not to be muted. */
+    /** Removes the mark, since this thread's next look-up is for another request, whose connection must not be muted. */
     public static void unmark() {
         if (marked.get() == null) return;
         marked.set(null);
@@ -38,11 +38,11 @@ public final class Mute {
     }
 
     /**
-     * Whether a look-up of a request quota is for the marked request. The mark is then gone, so what Kafka looks up next, for
-     * its metric of throttle times, is the client's own.
+     * Returns whether a look-up of a request quota is for the marked request, and removes the mark. So Kafka's next look-up,
+     * for its metric of throttle times, gets the client's own tags.
      */
     public static boolean isFor(KafkaPrincipal principal) {
-        if (principal == null || marked.get() != principal) return false; // by identity, as cheap as can be
+        if (principal == null || marked.get() != principal) return false; // compared by identity, which is cheapest
         marked.set(null);
         return true;
     }

@@ -23,9 +23,9 @@ import org.apache.kafka.common.requests.RequestHeader;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 
 /**
- * The request that this request thread handles: how large it is, what it holds or is to create, and how its records are
- * let go. An authorizer isn't told. But Kafka 4.0 to 4.4 keep each thread's request in a ThreadLocal of
- * KafkaRequestHandler (for its asynchronous callbacks), and Scala has made the accessor public.
+ * The request that this request thread handles: its size, its records, the topics that it creates. Kafka does not pass it to an
+ * authorizer. But Kafka 4.0 to 4.4 keep each thread's request in a ThreadLocal of KafkaRequestHandler (for its asynchronous
+ * callbacks), and Scala makes the accessor public.
  */
 public final class Requests {
     public static final long UNKNOWN = -1;
@@ -48,7 +48,7 @@ public final class Requests {
         return new Requests((ThreadLocal<?>) handler.getMethod(accessor).invoke(module), requestClass(loader));
     }
 
-    /** Kafka 4.4 has it at another place than those before. */
+    /** Kafka 4.4 has this class in another package than earlier versions. */
     private static Class<?> requestClass(ClassLoader loader) throws ClassNotFoundException {
         try {
             return Class.forName("org.apache.kafka.network.Request", false, loader);
@@ -61,7 +61,7 @@ public final class Requests {
         return MethodHandles.publicLookup().unreflect(method).asType(MethodType.methodType(Object.class, Object.class));
     }
 
-    /** What a method of this thread's request answers; null, as below, if this Kafka doesn't tell. */
+    /** Returns what a method of this thread's request returns; null if this Kafka does not show the request. */
     private static Object ask(Function<Requests, MethodHandle> method) {
         Requests kafkas = Internals.REQUESTS.get();
         try {
@@ -74,35 +74,35 @@ public final class Requests {
     }
 
     /**
-     * Whether this thread handles a request. If so, it is an administrator's where Kafka validates new properties: stored
-     * ones it applies on other threads. Where that can't be told, nobody's request.
+     * Returns whether this thread handles a request. If Kafka validates new properties on such a thread, an administrator has
+     * sent them: Kafka applies stored properties on other threads. False if this Kafka does not show its requests.
      */
     public static boolean isHandled() {
         Requests kafkas = Internals.REQUESTS.get();
         return kafkas != null && kafkas.current.get() != null;
     }
 
-    /** The bytes of the whole request, as Kafka's produce quota counts them, or UNKNOWN. */
+    /** Returns the bytes of the whole request, as Kafka's produce quota counts them, or UNKNOWN. */
     public static long bytes() {
         return ask(kafkas -> kafkas.size) instanceof Integer bytes ? bytes : UNKNOWN;
     }
 
-    /** The request itself, which may be an envelope around a client's. */
+    /** Returns the request itself, which may be an envelope around a client's request. */
     private static AbstractRequest body() {
         return (AbstractRequest) ask(kafkas -> kafkas.body);
     }
 
     // ---- produce requests ------------------------------------------------------------------------------------
 
-    /** The bytes of the request's record batches, as Kafka's BytesInPerSec counts them; 0 if this Kafka doesn't tell. */
+    /** Returns the bytes of the record batches, as Kafka's BytesInPerSec counts them; 0 if this Kafka does not show them. */
     public static long recordBytes() {
         if (!(body() instanceof ProduceRequest produce)) return 0;
         return produce.data().topicData().stream().mapToLong(Requests::bytes).sum();
     }
 
     /**
-     * Lets the records go, as Kafka does once it has appended them; what is needed for the answer stays. Answers whether they
-     * are gone. Kafka keeps a request for as long as its connection is muted, and so many would fill the heap.
+     * Drops the request's records, as Kafka does after the append, and returns whether they are gone; the answer does not need
+     * them. Kafka keeps a request while its connection is muted, and many requests with records would fill the heap.
      */
     public static boolean release() {
         if (!(body() instanceof ProduceRequest produce)) return false;
@@ -112,8 +112,8 @@ public final class Requests {
 
     private static long bytes(TopicProduceData topic) {
         try {
-            // Kafka sends records alone without a copy. Their class has moved between Kafka 4.0 and 4.3, and the lowest version
-            // is that of all of these: the compiler puts the number in here.
+            // Kafka sends only records without a copy. Their class moved between Kafka 4.0 and 4.3. The lowest version is the
+            // same in all of these Kafkas: the compiler copies its number into this class.
             MessageSizeAccumulator sizes = new MessageSizeAccumulator();
             ObjectSerializationCache texts = new ObjectSerializationCache();
             for (PartitionProduceData each : topic.partitionData()) {
@@ -126,7 +126,7 @@ public final class Requests {
         }
     }
 
-    /** The connection that a request came by. */
+    /** Returns the connection of a request. */
     public static String connection(AuthorizableRequestContext context) {
         return ((RequestContext) context).connectionId;
     }
@@ -135,14 +135,14 @@ public final class Requests {
         return Topic.isValid(name);
     }
 
-    /** The exception that Kafka answers with the error of that name in its protocol. */
+    /** Returns the exception that makes Kafka answer with the error of that name in its protocol. */
     public static RuntimeException error(String name, String message) {
         return Errors.valueOf(name).exception(message);
     }
 
     // ---- requests that create topics or partitions -----------------------------------------------------------
 
-    /** Whether a request only validates, or is for internal topics and these alone; false if that isn't known. */
+    /** Returns whether a request only validates, or creates only internal topics and these topics; false if that is not known. */
     public static boolean createsOnly(AuthorizableRequestContext context, Predicate<String> these) {
         try {
             Predicate<String> internal = Topic::isInternal, only = internal.or(these);
@@ -163,7 +163,7 @@ public final class Requests {
         return false;
     }
 
-    /** Kafka has parsed it, too, but keeps that for itself (EnvelopeUtils). */
+    /** Parses the request in an envelope again, since Kafka keeps its own parsed request private (EnvelopeUtils). */
     private static AbstractRequest forwarded(EnvelopeRequest envelope, AuthorizableRequestContext context) {
         ByteBuffer data = envelope.requestData().duplicate();
         RequestHeader.parse(data);

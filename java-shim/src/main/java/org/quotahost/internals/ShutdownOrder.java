@@ -3,12 +3,12 @@ package org.quotahost.internals;
 import org.jpype.JPypeContext;
 
 /**
- * Has JPype wait with its shutdown until Kafka has shut down. JPype's shutdown hook interrupts every non-daemon thread, which
- * would make a broker stop uncleanly. But first it waits for the hooks that are registered with it, and ours waits for
- * Kafka's. Neither JPypeContext nor the name of Kafka's hook is public API.
+ * Makes JPype delay its shutdown until Kafka has shut down. JPype's shutdown hook interrupts every non-daemon thread, which
+ * would make a broker stop uncleanly. But it first waits for the hooks that are registered with it, and ours waits for Kafka's.
+ * Neither JPypeContext nor the name of Kafka's hook is public API.
  */
 public final class ShutdownOrder {
-    /** The JVM starts its hooks one after the other, so Kafka's may be late; in a JVM without it this is the wait. */
+    /** The JVM starts its hooks one after the other, so Kafka's may start late. A JVM without Kafka's hook waits this long. */
     private static final long APPEARS_WITHIN_MS = 1_000;
 
     private ShutdownOrder() {}
@@ -19,7 +19,7 @@ public final class ShutdownOrder {
         return true;
     }
 
-    /** Registers the hook; once, after JPype has started. Where that can't be done the broker starts all the same. */
+    /** Registers the hook, once, after JPype has started. If this fails, the broker still starts. */
     public static void keep() {
         try {
             JPypeContext.getInstance().addShutdownHook(new Thread(ShutdownOrder::awaitKafka, "quotahost-shutdown"));

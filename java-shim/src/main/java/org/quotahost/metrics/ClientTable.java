@@ -13,10 +13,10 @@ import javax.management.openmbean.TabularDataSupport;
 import javax.management.openmbean.TabularType;
 
 /**
- * Who uses what as JMX shows it: one table of at most metrics.clients rows, whatever the names are and however often
- * they change. An MBean for each client would come and go.
+ * The usage of clients in JMX: one table of at most metrics.clients rows, whatever the names are and however often they change.
+ * With one MBean per client, MBeans would come and go.
  *
- * <p>The Python host makes the rows (broker_status.py), for each thread that reads the table. While it doesn't answer the table
+ * <p>The Python host makes the rows (broker_status.py) for each thread that reads the table. If it does not answer, the table
  * is empty.
  */
 public final class ClientTable {
@@ -39,7 +39,7 @@ public final class ClientTable {
 
     private final Supplier<?> rows;
 
-    /** @param rows a list of rows, each a list of its columns; something else for no answer */
+    /** @param rows returns a list of rows, each a list of its columns; any other type means no answer */
     public ClientTable(Supplier<?> rows) {
         this.rows = rows;
     }

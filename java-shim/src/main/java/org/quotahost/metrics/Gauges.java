@@ -15,44 +15,44 @@ import org.apache.kafka.common.metrics.MetricConfig;
 import org.apache.kafka.common.metrics.Metrics;
 
 /**
- * Every number that the shim, the Python host and its plugins show: as MBeans quotahost:type=...[,name=...], which Kafka's
- * own registry and reporter make, and as a list for Prometheus (exporter.py) and for Kafka's own metrics.
+ * All numbers that the shim, the Python host and its plugins show: as MBeans quotahost:type=...[,name=...], which Kafka's own
+ * registry and reporter make, and as a list for Prometheus (exporter.py) and for Kafka's own metrics.
  *
- * <p>A number of Java's is a function that is called when somebody reads it. JMX reads at any time and must not call
- * Python, so Python writes each of its numbers here when it changes. Any thread may call.
+ * <p>A number of Java's is a function that is called when somebody reads the number. JMX reads at any time and must not call
+ * Python, so Python writes each of its numbers here when the number changes. Any thread may call this class.
  */
 public final class Gauges {
     private final Metrics metrics = new Metrics(new MetricConfig());
     private final Map<MetricName, Gauge> gauges = new LinkedHashMap<>();
-    /** Python's numbers, as it has set them last. */
+    /** Python's numbers, with their latest values. */
     private final Map<MetricName, Double> told = new ConcurrentHashMap<>();
-    /** Python's threads may outlive the host: what they tell then makes no MBean, which nobody would take away. */
+    /** Whether the host has ended. Python's threads may outlive it, and nobody would remove an MBean that they make later. */
     private boolean closed;
 
-    /** One number: type and name ("" for none) of its MBean, its attribute there, and the function that reads it. */
+    /** One number: type and name ("" for none) of its MBean, its attribute, and the function that reads it. */
     public record Gauge(String type, String name, String attribute, DoubleSupplier value) {}
 
     public Gauges() {
-        metrics.metrics().keySet().forEach(metrics::removeMetric); // the registry counts its metrics by one of its own
+        metrics.metrics().keySet().forEach(metrics::removeMetric); // the registry counts its metrics in a metric of its own
         JmxReporter reporter = new JmxReporter();
         reporter.contextChange(new KafkaMetricsContext("quotahost"));
         metrics.addReporter(reporter);
     }
 
-    /** Adds a number, unless it is there. */
+    /** Adds a number, unless it exists. */
     public synchronized void add(String type, String name, String attribute, DoubleSupplier value) {
         MetricName metric = metric(type, name, attribute);
         if (closed || gauges.putIfAbsent(metric, new Gauge(type, name, attribute, value)) != null) return;
         metrics.addMetric(metric, (Measurable) (config, now) -> value.getAsDouble());
     }
 
-    /** Adds a table to the MBean of a type; JMX alone shows it. */
+    /** Adds a table to the MBean of a type. Only JMX shows it. */
     public synchronized void table(String type, String attribute, Supplier<TabularData> value) {
         metrics.addMetric(metric(type, "", attribute),
                 (org.apache.kafka.common.metrics.Gauge<TabularData>) (config, now) -> value.get());
     }
 
-    /** Shows another number in place of one of Python's, unless it is NaN: while Python cannot set that. */
+    /** Replaces one of Python's numbers by another one while Python cannot set its own; NaN means that Python's number counts. */
     public void overrule(String type, String name, String attribute, DoubleSupplier instead) {
         MetricName metric = metric(type, name, attribute);
         add(type, name, attribute, () -> {
@@ -61,7 +61,7 @@ public final class Gauges {
         });
     }
 
-    /** Sets a number of Python's; the first call makes its gauge. */
+    /** Sets a number of Python's. The first call makes its gauge. */
     public synchronized void set(String type, String name, String attribute, double value) {
         MetricName metric = metric(type, name, attribute);
         told.put(metric, value);
@@ -73,7 +73,7 @@ public final class Gauges {
         set(type, name, attribute, told.getOrDefault(metric(type, name, attribute), 0.0) + by);
     }
 
-    /** Takes away one MBean with all its numbers, unless Python has set none of them. */
+    /** Removes one MBean with all its numbers, unless Python has set none of them. */
     public synchronized void forget(String type, String name) {
         List<MetricName> all = gauges.keySet().stream()
                 .filter(metric -> metric.group().equals(type) && metric.tags().getOrDefault("name", "").equals(name)).toList();
@@ -85,12 +85,12 @@ public final class Gauges {
         }
     }
 
-    /** All numbers, in the order in which they came. */
+    /** Returns all numbers, in the order in which they were added. */
     public synchronized List<Gauge> all() {
         return List.copyOf(gauges.values());
     }
 
-    /** The names of the MBeans of a type in which an attribute has this value now. */
+    /** Returns the names of the MBeans of a type in which an attribute has this value now. */
     public List<String> names(String type, String attribute, double value) {
         return all().stream().filter(gauge -> gauge.type.equals(type) && gauge.attribute.equals(attribute))
                 .filter(gauge -> gauge.value.getAsDouble() == value).map(Gauge::name).toList();

@@ -8,13 +8,13 @@ import org.quotahost.util.Json;
 import org.quotahost.util.Resources;
 
 /**
- * The one Python interpreter of this JVM, started on a thread of its own, so that no plugin can take a signal. It
- * stays until the process ends, since one in which JPype runs cannot be started again; attach.c has its native methods.
+ * The one Python interpreter of this JVM: it starts on a thread of its own, so that no plugin can handle signals, and stays
+ * until the process ends, since an interpreter in which JPype runs cannot be started again; attach.c has its native methods.
  */
 public final class Interpreter {
     /** More than Java's default, since Python may recurse deeply in C (regular expressions, pydantic). */
     public static final long STACK_BYTES = 16L << 20;
-    /** For this module Python's main thread is the one that imports it; libraries ask it before they take a signal. */
+    /** The threading module takes the thread that imports it first for the main thread; libraries ask it before they take signals. */
     private static final String MAIN_THREAD = """
             try:
                 import threading
@@ -26,13 +26,13 @@ public final class Interpreter {
 
     private Interpreter() {}
 
-    /** Starts Python and JPype on the calling thread, unless they run already; ConfigException if they can't start. */
+    /** Starts Python and JPype, unless they already run. Throws ConfigException if they cannot start. */
     public static synchronized void start(PythonEnvironment environment) {
         if (!started) boot(environment);
         started = true;
     }
 
-    /** Runs the Python host on the calling thread until it ends. Answers null, or the traceback of its error. */
+    /** Runs the Python host on the calling thread until it ends. Returns null, or the traceback of its error. */
     public static String serve() {
         return run(Resources.text(Interpreter.class, "serve.py"));
     }
@@ -44,7 +44,7 @@ public final class Interpreter {
             throw new ConfigException("the attach library " + environment.attach() + " does not load: " + e.getMessage());
         }
         requireNoProblem("Python does not start", startApart(environment));
-        // A text in JSON is one in Python, too, but for letters beyond U+FFFF, which no path has.
+        // A JSON text is also a Python text, except for letters beyond U+FFFF, which no path contains.
         requireNoProblem("JPype does not start", run(Resources.text(Interpreter.class, "bootstrap.py")
                 .replace("{path}", Json.text(String.join("\n", environment.path())))
                 .replace("{executable}", Json.text(environment.executable()))
@@ -53,9 +53,9 @@ public final class Interpreter {
     }
 
     /**
-     * Starts Python on a thread of its own, which does nothing else and never ends. Code that runs on the thread that has
-     * started Python may take signals, and these are the JVM's: a plugin that took SIGTERM would keep the broker from stopping,
-     * and one that took SIGPIPE would end it with the next client that leaves.
+     * Starts Python on a thread of its own, which does nothing else and never ends. Code on the thread that started Python may
+     * handle signals, and these are the JVM's: a plugin that handles SIGTERM would keep the broker from stopping, and one that
+     * handles SIGPIPE would end the broker when the next client disconnects.
      */
     private static String startApart(PythonEnvironment environment) {
         return CompletableFuture.supplyAsync(() -> {
@@ -77,9 +77,9 @@ public final class Interpreter {
         if (problem != null) throw new ConfigException(what + ": " + problem);
     }
 
-    /** Loads and starts libpython as this executable would start it. Answers null, or what went wrong. */
+    /** Loads and starts libpython as this executable would start it. Returns null, or the error. */
     private static native String initialize(String libpython, String executable);
 
-    /** Runs Python code, which leaves its error in __main__.quotahost_error. Answers null, or that error. */
+    /** Runs Python code, which leaves its error in __main__.quotahost_error. Returns null, or that error. */
     private static native String run(String code);
 }

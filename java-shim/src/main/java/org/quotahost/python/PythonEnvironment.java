@@ -20,49 +20,48 @@ import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.Resources;
 
 /**
- * The interpreter that python.executable names, by the real path where a link leads: asked by probe.py and refused if it
- * can't work; its libpython, module path, and quotahost's library by which this JVM takes it in (attach.c).
+ * The interpreter that python.executable names, by the real path of its directory: its libpython, its module path, and
+ * quotahost's library that loads it into this JVM (attach.c). probe.py asks it, and an interpreter that cannot work is refused.
  *
- * <p>It is asked by running probe.py with it in a process of its own, before anything of it is loaded into the
- * broker. An interpreter that cannot work stops the broker's start with a message that says what to install or to
- * change.
+ * <p>The interpreter runs probe.py in a process of its own, before anything of it is loaded into the broker. An interpreter
+ * that cannot work stops the broker's start with a message that says what to install or to change.
  */
 public record PythonEnvironment(String executable, String libpython, String attach, List<String> path) {
     /**
-     * How long an interpreter may take to answer, and then Python to start and to read the settings. It is a property
-     * of the JVM, not of the broker: Python has to start before any setting of quotahost is read.
+     * The seconds that an interpreter may take to answer, and Python to start and to read the settings. This is a property of
+     * the JVM, not of the broker, since Python must start before any setting of quotahost is read.
      */
     public static final long START_SECONDS = Math.max(1, Long.getLong("quotahost.python.start.seconds", 30));
 
-    /** In bytes: what isn't Python may write without end, into the heap of a broker that serves. */
+    /** In bytes. A program that is not Python may write without end into the heap of a running broker. */
     private static final int LONGEST_ANSWER = 1 << 20;
-    /** In characters, of what an interpreter says that fails. */
+    /** In characters. The log quotes this much of the output of an interpreter that fails. */
     private static final int LONGEST_QUOTE = 1_000;
 
     /**
-     * Asks the interpreter about itself; ConfigException if it says why it cannot work. Whether another release of quotahost
-     * fits that may be there in a child, its first call tells (Calls).
+     * Asks the interpreter about itself. Throws ConfigException if the interpreter says why it cannot work. In a child, another
+     * release of quotahost may be installed; the child's first call shows whether it fits (Calls).
      */
     public static PythonEnvironment of(String executable, boolean inChild) {
         return of(inChild ? fixed(executable) : executable, inChild, START_SECONDS);
     }
 
     /**
-     * The executable by the real path of its directory: a link there may lead to another environment later, and a Python that
-     * runs must go on with its own. The file itself may be a link out of the environment, to the Python that made it.
+     * Resolves the links of the executable's directory: a link may later lead to another environment, and a running Python must
+     * keep its own. The file itself may be a link out of the environment, to the Python that made the environment.
      */
     private static String fixed(String executable) {
         try {
             Path file = Path.of(executable);
             return file.getParent() == null ? executable : file.getParent().toRealPath().resolve(file.getFileName()).toString();
         } catch (IOException | InvalidPathException e) { // the locale C has no path with letters beyond ASCII
-            return executable; // the probe says what is wrong
+            return executable; // the probe reports the error
         }
     }
 
     /**
-     * Runs something on a thread of its own. In the pool that all share each one that hangs would take a worker away, and a
-     * worker that waits for another task does that one itself meanwhile, without an end.
+     * Runs a task on a thread of its own. In the common pool each hanging task would take a worker away, and a worker that
+     * waits for another task runs other tasks meanwhile, without an end.
      */
     public static void apart(Runnable task) {
         Thread thread = new Thread(task, "quotahost-probe");
@@ -79,7 +78,7 @@ public record PythonEnvironment(String executable, String libpython, String atta
             else if (fact.length == 2) facts.putIfAbsent(fact[0], fact[1]);
         }
         if (!facts.containsKey("version")) throw wrong(executable, " is no Python: it answered nothing");
-        String problem = facts.get("problem"); // the first, and behind a tab what to do
+        String problem = facts.get("problem"); // the first problem, a tab, and the remedy
         if (problem != null) throw wrong(executable, ": " + problem.replace("\t", "; "));
         return new PythonEnvironment(facts.get("executable"), facts.get("libpython"), facts.get("attach"), path);
     }
@@ -96,16 +95,16 @@ public record PythonEnvironment(String executable, String libpython, String atta
         }
     }
 
-    /** What probe.py prints. */
+    /** Returns the output of probe.py. */
     private static String probe(String executable, boolean inChild, long seconds) {
         Properties built = Resources.versions();
-        // Isolated: a broker may start in any directory, and must not run what lies there as a module of Python's.
+        // -I isolates Python: a broker may start in any directory, and must not run a file there as a module of Python's.
         var command = new ProcessBuilder(executable, "-I", "-c", Resources.text(Interpreter.class, "probe.py"),
                 built.getProperty("quotahost"), built.getProperty("jpype"), inChild ? "child" : "broker");
         try {
             Process process = command.redirectErrorStream(true).start();
             process.getOutputStream().close();
-            // The output ends when the last process closes it that has it open; a wrapper may have left one behind.
+            // The output ends when the last process that has it open closes it; a wrapper may have left such a process running.
             var answer = CompletableFuture.supplyAsync(() -> read(process.getInputStream()), PythonEnvironment::apart);
             try {
                 String text = answer.get(seconds, TimeUnit.SECONDS).strip();

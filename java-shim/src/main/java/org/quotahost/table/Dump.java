@@ -19,13 +19,13 @@ import org.quotahost.table.Principals.TagHolder;
 import org.quotahost.util.Json;
 
 /**
- * What the table knows, raw: rates, limits, and what Kafka measures. Python words it (quotahost explain, top, metrics).
- * Kafka's MBeans are read without the table's lock, of MOST_SCOPES at most for one question, those in use last.
+ * The raw data of the table for operators: rates, limits, and Kafka's measurements. Python turns them into words (quotahost
+ * explain, top, metrics). Kafka's MBeans are read without the table's lock, for the MOST_SCOPES latest used scopes at most.
  */
 public final class Dump {
-    /** Who has been silent for longer uses nothing: Kafka's rates look back for a few seconds only. */
+    /** A client that was silent for longer uses nothing: Kafka's rates look back only a few seconds. */
     private static final int RECENT_BEATS = (int) (120_000 / QuotaTable.BEAT_MS);
-    /** Some 0.2 s: a reading takes some 3 us for each quota type. */
+    /** About 0.2 s, as a reading takes about 3 us for each quota type. */
     private static final int MOST_SCOPES = 20_000;
     private static final ClientQuotaType[] TYPES = ClientQuotaType.values();
 
@@ -35,7 +35,7 @@ public final class Dump {
         this.table = table;
     }
 
-    /** One scope's part for one type: what Kafka measures of it, and what has turned a client of it back lately, or "". */
+    /** One scope for one type: Kafka's measurements, and what has lately turned back a client of the scope, or "". */
     private record Row(Scope scope, int type, Reading own, Reading slowed, double rate, String turnedBack) {
         static Row of(Scope scope, int type, String turnedBack) {
             Reading own = scope.read(type, false), slowed = scope.read(type, true);
@@ -46,13 +46,13 @@ public final class Dump {
             return !turnedBack.isEmpty() || own.delayMs() > 0 || slowed.delayMs() > 0;
         }
 
-        /** Who is not measured uses nothing. */
+        /** Returns the rate; 0 for a scope that Kafka does not measure. */
         double use() {
             return Double.isNaN(rate) ? 0 : rate;
         }
     }
 
-    /** The scopes in use lately: those held back first, then the busiest of each type in turn, as units can't be compared. */
+    /** Returns recently used scopes: first those held back, then the busiest of each type in turn, since units differ. */
     public List<Map<String, Object>> uses(int most) {
         Map<Scope, String> turnedBack = turnedBack();
         List<Row> rows = new ArrayList<>();
@@ -70,7 +70,7 @@ public final class Dump {
         return rows.stream().sorted(heldBackFirst.thenComparing(rank::get)).limit(most).map(this::fields).toList();
     }
 
-    /** The scopes of one client each that produce or fetch, the busiest first. */
+    /** Returns the scopes of one client each that produce or fetch, the busiest first. */
     public List<Map<String, Object>> usage(int most) {
         List<Row> rows = new ArrayList<>();
         for (Scope scope : recent()) {
@@ -80,7 +80,7 @@ public final class Dump {
                 .limit(most).map(this::fields).toList();
     }
 
-    /** One client: what it has of each quota type. */
+    /** Returns what one client has of each quota type. */
     public Map<String, Object> client(String principal, String clientId) {
         Entry entry = table.principals.entry(principal);
         TagHolder client = entry == null ? null : entry.client(clientId);
@@ -104,7 +104,7 @@ public final class Dump {
                 "quotas", quotas);
     }
 
-    /** Every principal and client that was seen lately and that Kafka measures, for one type (addHolder has the order). */
+    /** Returns all principals and clients seen lately that Kafka measures, for one type (addHolder has the order of the columns). */
     public List<Object[]> holders(String typeName) {
         int type = ClientQuotaType.valueOf(typeName).ordinal();
         Map<Scope, Double> rates = new IdentityHashMap<>();
@@ -142,7 +142,7 @@ public final class Dump {
         Rule rule = table.factorInForce.rule();
         String user = isOfOneClient(scope) ? decoded(scope) : null;
         String group = user == null ? null : table.marks.group(user, scope.own.clientId, rule.slowing());
-        // Who is marked may not have asked for its tags yet.
+        // A marked client may not have asked for its tags yet.
         Tags ofSlowed = group == null ? scope.slowedLast(rule) : scope.slowed(group);
         Reading own = row.own, slowed = row.slowed;
         Map<String, Object> fields = Json.object("type", TYPES[type].name(), "user", scope.own.user,
@@ -172,7 +172,7 @@ public final class Dump {
                 "budget", of.of().group(), "factor", of.of().factor());
     }
 
-    /** As a request thread finds it. */
+    /** Returns the scope that a request thread would find. */
     private Scope scope(String principal, String clientId, int type) {
         Entry entry = table.principals.entry(principal);
         TagHolder client = entry == null ? null : entry.client(clientId);
@@ -189,7 +189,7 @@ public final class Dump {
     }
 
     private List<Scope> recent() {
-        Map<Scope, Integer> idle = new IdentityHashMap<>(); // it changes meanwhile
+        Map<Scope, Integer> idle = new IdentityHashMap<>(); // idle times change meanwhile
         int now = table.now;
         table.scopes.forEach(scope -> {
             if (scope.wasHad() && now - scope.seen() <= RECENT_BEATS) idle.put(scope, now - scope.seen());
@@ -200,7 +200,7 @@ public final class Dump {
         return scopes.subList(0, MOST_SCOPES);
     }
 
-    /** The scopes of those whom the fence or topic quotas have turned back lately. */
+    /** Returns the scopes of clients that the fence or topic quotas have turned back lately. */
     private Map<Scope, String> turnedBack() {
         Map<Scope, String> byScope = new IdentityHashMap<>();
         TurnedBack.clients.forEach((turned, last) -> byScope.merge(scope(turned.principal(), turned.clientId(), PRODUCE),

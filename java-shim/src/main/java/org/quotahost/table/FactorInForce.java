@@ -15,53 +15,53 @@ import org.quotahost.table.Rule.TypeRule;
 import org.quotahost.table.Tap.Windows;
 
 /**
- * The factor in force (the host's, the fallback's, by quota type), in shadow or not, its floors, whether the fence
- * turns back in place of the limits (without one a factor for topics is for all), and when Kafka has to read limits again.
+ * The factor in force: the host's or the fallback's, also by quota type, with shadow and floors; it decides whether the fence
+ * turns requests back in place of lower limits, and when Kafka rereads limits. Without a fence, a factor for topics is for all.
  *
- * <p>At each beat, and when something has been set, the limits go on by a Tap, and a new Rule holds. If it makes other
- * limits of a type than the last one, that type's generation grows. Under the table's lock, but for what others read.
+ * <p>At each beat, and after each change of a setting, a Tap moves the limits on, and a new Rule comes into force. If it makes
+ * other limits of a type than the last rule, that type's generation grows. The table's lock guards all except the getters.
  *
- * <p>If there is a fence, a PAUSE is the fence's: it turns produce requests back, and the produce limits go no lower than
+ * <p>If a fence is installed, it enforces a PAUSE: it turns produce requests back, and the produce limits go no lower than
  * where they begin after the release.
  */
 public final class FactorInForce {
     static final int PRODUCE = ClientQuotaType.PRODUCE.ordinal(), FETCH = ClientQuotaType.FETCH.ordinal();
-    /** The floors of the types without bytes: one percent of a thread, and one mutation in ten seconds. */
+    /** The floors of the types that do not count bytes: one percent of a thread, and one mutation in ten seconds. */
     static final double FLOOR_REQUEST = 1.0, FLOOR_MUTATION = 0.1;
 
     private static final Factor OPEN = new Factor(1, "");
 
     private final AtomicIntegerArray generations = new AtomicIntegerArray(QuotaTable.TYPES);
-    /** By quota type, the beat at which Kafka has to read its limits once more (settle). */
+    /** The beat at which Kafka has to read the limits once more (settle), by quota type. */
     private final int[] settleAt = new int[QuotaTable.TYPES];
-    /** As the host has set it last, whether or not the fallback is in force. */
+    /** The host's latest factor, also while the fallback is in force. */
     volatile Factor hostFactor = OPEN;
-    /** The topics of its group, unless it is for all clients, and those of budgets; null for none. */
+    /** The topics of the volumes' group, unless the factor is for all clients, and those of budgets; null if there are none. */
     Affected hostAffected;
-    /** The host's further factors by quota type, all above 0: for all clients, and never a PAUSE. The smallest of all holds. */
+    /** The host's further factors by quota type, all above 0: for all clients, and never a PAUSE. The smallest factor wins. */
     volatile Factor[] ofTypes = {OPEN, OPEN, OPEN, OPEN};
-    /** The fallback's factor, while the host is silent; null while the host's is in force. */
+    /** The fallback's factor while the host is silent; null while the host's factor is in force. */
     volatile Double fallback;
     /** The rules that are not enforced, by their names in the property shadow. */
     volatile List<String> shadow = List.of();
     private volatile Set<ClientQuotaType> factored = EnumSet.of(ClientQuotaType.PRODUCE);
     private volatile double floorBytes = 35_000;
     Windows windows = new Windows(11, 1_000, 30_000);
-    /** Of all clients, or of those who don't write to affected topics. */
+    /** The taps for all clients, or for those that do not write to affected topics. */
     private final Taps allTaps = new Taps(0);
     /**
-     * Of those who write to affected topics, by group. Those of the volumes are followed while there are none, too, so that
-     * a turn finds them; those of a budget until they are back at 1.
+     * The taps for clients that write to affected topics, by group. Those of the volumes' group always move on, so that they
+     * are ready for a turn from a factor for all to one for topics. Those of a budget stay until they are back at 1.
      */
     private final Map<String, Taps> slowedTaps = new HashMap<>(Map.of(SlowedTopics.VOLUMES, new Taps(0)));
-    /** A bit for each quota type whose limits are to be made anew; under the table's lock. */
+    /** A bit for each quota type whose limits Kafka must reread; under the table's lock. */
     private int toRenew;
     private volatile Rule rule = next(0, 0, Tags.NEVER);
 
-    /** A factor (0..1) and its cause in words for an operator, which are read together. */
+    /** A factor (0..1) and its cause in words for an operator; both are read together. */
     public record Factor(double value, String cause) {}
 
-    // ---- readers, any thread ---------------------------------------------------------------------------------
+    // ---- getters, any thread ---------------------------------------------------------------------------------
 
     public double value() {
         Double instead = fallback;
@@ -72,28 +72,28 @@ public final class FactorInForce {
         return hostFactor;
     }
 
-    /** The factor in force of one quota type alone, beside the other one; 1 while the fallback is. */
+    /** Returns the factor of one quota type alone, beside the general one; 1 while the fallback is in force. */
     public Factor ofType(int type) {
         return fallback == null ? ofTypes[type] : OPEN;
     }
 
     /**
-     * The number that produce limits are multiplied by now, of those whom the factor is for: the tap takes it to the factor
-     * in force, or, while the fence holds a PAUSE, to where it begins after the release.
+     * Returns the number by which produce limits are multiplied now, for the clients that the factor is for. The tap moves it
+     * to the factor in force, or, while the fence holds a PAUSE, to where it begins after the release.
      */
     public double limitFactor() {
         Rule now = rule;
         return now.slowed().getOrDefault(SlowedTopics.VOLUMES, now.all())[PRODUCE].factor();
     }
 
-    /** "all" comes with "factor" and "topics". */
+    /** Returns the rules in shadow; a list with "all" also has "factor" and "topics". */
     public List<String> shadow() {
         return shadow;
     }
 
     /**
-     * Whether the factor is computed and shown only: limits stay as with a factor of 1. In force again, they come down by
-     * the tap.
+     * Returns whether the factor is only computed and shown: limits stay as with a factor of 1. When the factor is enforced
+     * again, the tap lowers them.
      */
     boolean inShadow() {
         return shadow.contains("factor");
@@ -111,7 +111,7 @@ public final class FactorInForce {
         return generations.get(type);
     }
 
-    /** Whether the fence is to turn requests back: all in a PAUSE, or those to held topics. */
+    /** Returns whether the fence should turn requests back: all of them in a PAUSE, or those to held topics. */
     boolean turnsBack(Affected affected) {
         return affected == null ? paused() : affected.holds() && factored.contains(ClientQuotaType.PRODUCE);
     }
@@ -124,7 +124,7 @@ public final class FactorInForce {
         return factored;
     }
 
-    /** The lowest limit that it makes: bytes/s, percent of a thread, or mutations/s. */
+    /** Returns the lowest limit that a factor makes: bytes/s, percent of a thread, or mutations/s. */
     public double floor(ClientQuotaType type) {
         return switch (type) {
             case PRODUCE, FETCH -> floorBytes;
@@ -141,8 +141,8 @@ public final class FactorInForce {
     // ---- under the table's lock -------------------------------------------------------------------------------
 
     /**
-     * Takes the limits as far towards the factor in force as is allowed now (monotonic), and answers the rule of them. At
-     * the beat lookedAt was begun to look for what all use.
+     * Moves the limits as far towards the factor in force as is allowed at this time (monotonic), and returns the resulting
+     * rule. lookedAt is the beat at which the last complete measurement of stand-ins began.
      */
     Rule next(long nowMs, int beat, int lookedAt) {
         boolean fence = Fence.installed();
@@ -169,7 +169,7 @@ public final class FactorInForce {
         return new Rule(all, slowed, affected, !isEnforced(), windows, beat);
     }
 
-    /** Has the next rule hold; restless limits are others at each beat, though the rule makes the same ones. */
+    /** Puts a rule into force. If restless, limits differ at each beat, even if the old and the new rule are equal. */
     void hold(Rule next, boolean restless) {
         int changed = 0;
         for (int type = 0; type < QuotaTable.TYPES; type++) {
@@ -179,11 +179,11 @@ public final class FactorInForce {
         if (changed != 0 || next.affected() != rule.affected()) put(next, changed);
     }
 
-    /** Has limits of some types, a bit for each, made anew, since what they are made of has changed; each beat asks again. */
+    /** Makes Kafka reread limits of some types (a bit for each), since their inputs have changed; each beat tries again. */
     void renew(int changed, int beat) {
         toRenew |= changed;
         if (toRenew == 0) return;
-        put(rule.at(beat), toRenew); // where the heap is full it fails, and a later beat does it
+        put(rule.at(beat), toRenew); // if the heap is full, this fails, and a later beat retries
         toRenew = 0;
     }
 
@@ -196,14 +196,14 @@ public final class FactorInForce {
         }
     }
 
-    /** Has Kafka read the limits of a type once more, a second later; request threads may say so, too. */
+    /** Makes Kafka read the limits of a type once more, a second later. Request threads may call it, too. */
     void settleLater(int type, int now) {
         settleAt[type] = now + QuotaTable.BEATS_PER_SECOND;
     }
 
     /**
-     * Has Kafka read limits once more a second after they have changed last: two request threads may have read them at the
-     * same time, and the older reading may have been written last.
+     * Makes Kafka read limits once more a second after their last change: two request threads may have read them at the same
+     * time, and the older value may have been written last.
      */
     void settle(int beat) {
         for (int type = 0; type < QuotaTable.TYPES; type++) {
@@ -213,19 +213,19 @@ public final class FactorInForce {
         }
     }
 
-    /** Of those who share a factor, by quota type; a fence may hold the one for PRODUCE. */
+    /** The taps of clients that share a factor, by quota type. A fence may hold the tap of PRODUCE. */
     private final class Taps {
         private final Tap[] taps = {new Tap(), new Tap(), new Tap(), new Tap()};
-        /** Whether clients without a quota were unlimited before a PAUSE that the fence holds, which may have begun without one. */
+        /** Whether clients without a quota were unlimited before the held PAUSE, which may have begun without a fence. */
         private boolean openBeforePause = true;
-        /** By quota type, the last beat at which they were open and not held. */
+        /** The last beat at which clients without a quota were unlimited and not held, by quota type. */
         private final int[] openAt = new int[QuotaTable.TYPES];
 
         Taps(int beat) {
             Arrays.fill(openAt, beat);
         }
 
-        /** Moves towards a factor, or that of a type if it is smaller, and answers how limits are made by quota type. */
+        /** Moves the taps towards this factor, or towards a type's own if that is smaller, and returns the rules by quota type. */
         TypeRule[] step(double factor, boolean held, long nowMs, int beat, int lookedAt) {
             TypeRule[] typeRules = new TypeRule[QuotaTable.TYPES];
             for (int at = 0; at < QuotaTable.TYPES; at++) {
@@ -236,7 +236,7 @@ public final class FactorInForce {
                 double value = taps[at].value();
                 if (at == PRODUCE && factor > 0) openBeforePause = towards >= 1;
                 boolean open = isHeld ? openBeforePause : towards >= 1;
-                double aim = isHeld ? value : towards; // a factor of 0 that the fence holds isn't the limits'
+                double aim = isHeld ? value : towards; // a factor of 0 that the fence holds does not apply to the limits
                 boolean hasFallen = isHeld || !open;
                 if (!hasFallen) openAt[at] = beat;
                 typeRules[at] = !multiplied && own >= 1 && value >= 1 ? TypeRule.NONE

@@ -17,25 +17,25 @@ import org.quotahost.table.QuotaTable.SlowedTopics;
 import org.quotahost.util.Names;
 
 /**
- * Who asked to write to an affected topic in the last 15 s, and to which one last.
+ * The clients that asked to write to an affected topic in the last 15 s, each with the latest such topic.
  *
- * <p>A mark is a client's, by principal and client-id. It lives LIFE_BEATS after the last such request, and ends with its
- * topic, by which the client belongs to a group. Of a client that writes to topics of several groups the smallest factor
- * holds: only the topic of a group with a smaller factor takes the place of the marked one of another group while that lives.
- * A mark that goes over to another group ends for the tags of the first one.
+ * <p>A mark belongs to a client, that is to a principal and client-id. It lives for LIFE_BEATS after the last such request, and
+ * ends when its topic is no longer affected. The topic decides the client's group. If a client writes to topics of several
+ * groups, the smallest factor holds: a topic of another group replaces the topic of a living mark only if the other group's
+ * factor is smaller. When a mark moves to another group, it ends for the tags of the first group.
  *
- * <p>A client-id is only a claim, so there is a bound: a principal with MOST_CLIENT_IDS marked ones is marked as a whole. Names
- * that are too long to be kept (Names) share one mark.
+ * <p>A client-id is only a claim, so marks are bounded: a principal with MOST_CLIENT_IDS marked client-ids is marked as a
+ * whole. Names that are too long to be kept (Names) share one mark.
  *
- * <p>Request threads read and write it. Asking takes no lock and allocates nothing, nor does a mark that is there already.
- * A client is asked about on the thread that has just marked it; if the sweep takes the mark away between the two, this one
- * request has the client's own tags, and the next one marks it again.
+ * <p>Request threads read and write marks. A look-up takes no lock and allocates nothing, and neither does the renewal of a
+ * mark. A client is looked up on the thread that has just marked it. If the sweep removes the mark in between, this one request
+ * gets the client's own tags, and the next request marks the client again.
  */
 final class Marks {
     /** 15 s. */
     static final int LIFE_BEATS = (int) (15_000 / QuotaTable.BEAT_MS);
     static final int MOST_CLIENT_IDS = 1_000;
-    /** In place of a client-id in the mark of a whole principal; too long for a name that is kept. */
+    /** The key of a mark for a whole principal; it is longer than any client-id that is kept. */
     private static final String WHOLE = "*".repeat(Names.LONGEST_CLIENT_ID + 1);
     private static final ConcurrentHashMap<String, Mark> EMPTY = new ConcurrentHashMap<>();
 
@@ -43,7 +43,7 @@ final class Marks {
     private final ConcurrentHashMap<String, ConcurrentHashMap<String, Mark>> marks = new ConcurrentHashMap<>();
     private final IntSupplier clock;
     private final BiConsumer<String, String> ended;
-    /** The beat at which a mark began or ended last, or a marked client got slowed tags that nobody had. */
+    /** The beat at which a mark last began or ended, or a marked client got slowed tags that no client had. */
     private final AtomicInteger changedAt = new AtomicInteger(Tags.NEVER);
 
     private static final class Mark {
@@ -56,8 +56,8 @@ final class Marks {
         }
 
         /**
-         * It doesn't write on each request: that moves the cache line away from the other request threads. Answers whether the
-         * mark goes over to another group.
+         * Renews the mark, and returns whether it moves to another group. Only the first request of a beat writes, since a
+         * write takes the cache line away from the other request threads.
          */
         boolean renew(String asked, int beat, Affected affected) {
             boolean goesOver = false;
@@ -79,9 +79,9 @@ final class Marks {
     record AffectedTopic(String place, SlowedTopics of, boolean held) {}
 
     /**
-     * The affected topics; never changed once it is made.
+     * The affected topics; immutable.
      *
-     * @param groups by name; without VOLUMES the factor of the volumes is for all clients
+     * @param groups by name; if VOLUMES is missing, the volumes' factor is for all clients
      * @param others the error for all other topics while the fence is closed, or null
      */
     record Affected(Map<String, AffectedTopic> topics, Map<String, SlowedTopics> groups, RuntimeException others, Marks marks)
@@ -98,13 +98,13 @@ final class Marks {
             return others != null || topics.values().stream().anyMatch(AffectedTopic::held);
         }
 
-        /** The name of the group of a topic; null if it isn't affected. */
+        /** Returns the name of a topic's group; null if the topic is not affected. */
         String group(String topic) {
             AffectedTopic found = topics.get(topic);
             return found == null ? null : found.of.group();
         }
 
-        /** The topics on volumes above their soft limits; -1 while the factor of the volumes is for all clients. */
+        /** Returns the number of topics on volumes above their soft limits; -1 while the volumes' factor is for all clients. */
         int ofVolumes() {
             SlowedTopics volumes = groups.get(SlowedTopics.VOLUMES);
             return volumes == null ? -1 : volumes.topics().length;
@@ -113,7 +113,7 @@ final class Marks {
 
     /**
      * @param clock the table's, in beats
-     * @param ended hears of whom a mark ends; of a whole principal the client-id is null
+     * @param ended receives the principal and client-id of each mark that ends; the client-id is null for a whole principal
      */
     Marks(IntSupplier clock, BiConsumer<String, String> ended) {
         this.clock = clock;
@@ -123,7 +123,7 @@ final class Marks {
     Affected affected(double ofVolumes, List<SlowedTopics> all) {
         Map<String, SlowedTopics> groups = new HashMap<>();
         Map<String, AffectedTopic> topics = new HashMap<>();
-        // The largest factor first: of a topic of several groups the smallest one is left.
+        // The largest factor comes first, so that the smallest one remains for a topic of several groups.
         for (SlowedTopics each : all.stream().sorted(comparingDouble(SlowedTopics::factor).reversed()).toList()) {
             groups.put(each.group(), each);
             for (int i = 0; i < each.topics().length; i++) {
@@ -146,12 +146,12 @@ final class Marks {
         if (mark == null) {
             add(name, id, topic);
         } else if (mark.renew(topic, clock.getAsInt(), affected) && ofPrincipal.get(id) == mark) {
-            ended.accept(name, id); // not of all who share a mark: a request would wait for a walk through them
+            ended.accept(name, id); // only for this client-id: if several share the mark, a walk through them would delay a request
             changed();
         }
     }
 
-    /** Threads that stood still may come late: the last beat counts. */
+    /** A thread that was suspended may come late, so the latest beat counts. */
     void changed() {
         changedAt.accumulateAndGet(clock.getAsInt(), Math::max);
     }
@@ -164,7 +164,7 @@ final class Marks {
         return Names.keepsPrincipal(name) ? name : Names.LONG;
     }
 
-    /** Adds a mark; compute() since the sweep must not take the principal away meanwhile. */
+    /** Adds a mark. compute() keeps the sweep from removing the principal meanwhile. */
     private void add(String name, String id, String topic) {
         changed();
         marks.compute(name, (key, before) -> {
@@ -175,13 +175,13 @@ final class Marks {
         });
     }
 
-    /** The name of the group for which a client is marked, or null. */
+    /** Returns the name of the group for which a client is marked, or null. */
     String group(String principal, String clientId, Affected affected) {
         Mark mark = affected == null ? null : find(principal, clientId);
         return mark == null ? null : affected.group(mark.topic);
     }
 
-    /** The topic of the same mark. */
+    /** Returns the topic of a client's mark, or null. */
     String topic(String principal, String clientId) {
         Mark mark = find(principal, clientId);
         return mark == null ? null : mark.topic;
@@ -199,7 +199,7 @@ final class Marks {
         return marks.values().stream().mapToInt(Map::size).sum();
     }
 
-    /** Principal, client-id and topic of those who are marked by name. */
+    /** Returns principal, client-id and topic of all clients that are marked by name. */
     List<String[]> list(int atMost) {
         List<String[]> marked = new ArrayList<>();
         marks.forEach((name, ofPrincipal) -> ofPrincipal.forEach((id, mark) -> {
@@ -208,11 +208,11 @@ final class Marks {
         return marked;
     }
 
-    /** Ends the marks that are too old, or whose topic is not affected any more or is so in another group. */
+    /** Ends the marks that are too old, and those whose topic is no longer affected or has moved to another group. */
     void sweep(Predicate<String> affected) {
         int now = clock.getAsInt();
         for (String name : marks.keySet()) {
-            Map<String, Mark> ofPrincipal = marks.get(name); // the sweep alone takes one away
+            Map<String, Mark> ofPrincipal = marks.get(name); // only the sweep removes principals
             List<String> over = new ArrayList<>(0);
             ofPrincipal.forEach((id, mark) -> {
                 if (mark.isOver(now, affected)) over.add(id);
@@ -221,7 +221,7 @@ final class Marks {
         }
     }
 
-    /** Their scopes hear it first: a client that asked for its tags between the two would seem to have had its own ones before. */
+    /** Informs the scopes first: otherwise a client that asks for its tags in between would seem to have had its own tags before. */
     private void end(String name, List<String> over) {
         for (String id : over) ended.accept(name, id.equals(WHOLE) ? null : id);
         marks.computeIfPresent(name, (key, ofPrincipal) -> {

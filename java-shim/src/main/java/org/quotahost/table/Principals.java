@@ -13,43 +13,43 @@ import org.quotahost.fence.Exemptions;
 import org.quotahost.util.Names;
 
 /**
- * The principals and clients that the quota table knows: how a request thread finds a client's tags, which client-ids
- * need an answer of their own, and how many of clients.max places are left for whom.
+ * The principals and clients that the quota table knows: this class finds a client's tags for a request thread, decides which
+ * client-ids need an answer of their own, and counts the places that clients.max leaves.
  *
  * <p>A look-up begins with the principal, since a client-id is only a claim. A principal whose quota is the same for all
- * client-ids is known after its first request. Clients are kept by client-id only where their quota depends on it. This
- * is the one class that is written for speed: a look-up takes no lock, allocates nothing, and reads few objects.
+ * client-ids is known after its first request. Clients are kept by client-id only if their quota depends on it. This is the
+ * only class that is optimized for speed: a look-up takes no lock, allocates nothing, and reads few objects.
  *
- * <p>There are clients.max places. A principal takes one, and so does each client that it has in the table beyond the
- * first. The last tenth of the places is for principals alone, and a principal takes a place for a further client only
- * while as many as it has are left for others: so one that changes its client-id all the time leaves room for them.
+ * <p>There are clients.max places. A principal takes one place, and so does each of its clients in the table after the first.
+ * The last tenth of the places is for principals only. A principal gets a place for another client only if at least as many
+ * places are free as it has clients, so a principal that changes its client-id all the time leaves room for others.
  */
 final class Principals {
     private static final int QUICK = 1 << 15;
     private static final int KEPT_FOR_PRINCIPALS = 10;
 
     private final ConcurrentHashMap<String, Entry> entries = new ConcurrentHashMap<>();
-    /** By the principal's hash, where its look-ups end: at the principal, or at one of its clients; most users have one. */
+    /** The holder where a principal's look-ups end, by its hash: the principal or one of its clients; most users have one client. */
     private final AtomicReferenceArray<TagHolder> quick = new AtomicReferenceArray<>(QUICK);
-    /** How many places are taken, and how many there are. */
+    /** The number of places that are taken, and the number of all places. */
     volatile int size, max = 50_000;
 
-    /** Where a look-up ends: a client whose scopes depend on its client-id, or a principal (Entry). */
+    /** The end of a look-up: a client whose scopes depend on its client-id, or a principal (Entry). */
     static class TagHolder {
         final String principal;
         /** Null for all client-ids of the principal. */
         final String clientId;
-        /** Its own tags by quota type, or none. In fields: with an array each look-up would read one more object. */
+        /** The holder's own tags by quota type, or null. They are fields: with an array each look-up would read one more object. */
         private final Tags produce, fetch, request, mutation;
         final Answer answer;
-        /** A supplier failed: the last tags stay, or the newcomers' ones, and the host asks again. */
+        /** Whether a supplier failed: then the last tags (or the newcomers') stay, and the host asks again. */
         final boolean failed;
-        /** The beat at which Kafka asked for it last. */
+        /** The beat at which Kafka last asked for this holder. */
         int seen;
-        /** From where it wrote or read last, as far as an authorizer of quotahost's has seen it; null otherwise. */
+        /** The address of the holder's last write or read, if quotahost's authorizer has seen it; otherwise null. */
         private InetAddress address;
 
-        /** @param before in whose place it is, or null */
+        /** @param before the holder that this one replaces, or null */
         TagHolder(String principal, String clientId, Scope[] scopes, Answer answer, boolean failed, TagHolder before, int now) {
             this.principal = principal;
             this.clientId = clientId;
@@ -72,47 +72,47 @@ final class Principals {
             };
         }
 
-        /** On a request thread: Kafka asks for it. It doesn't write each time: that moves the cache line away from the others. */
+        /** Notes that Kafka asks for this holder. An equal value is not written: a write takes the cache line from other threads. */
         final void see(int beat) {
             if (seen != beat) seen = beat;
         }
 
-        /** On a request thread. An address is immutable, so a race loses one at most. */
+        /** Notes the address on a request thread. Addresses are immutable, so a race loses one at most. */
         final void from(InetAddress now) {
             if (!now.equals(address)) address = now;
         }
 
-        /** For how many beats Kafka has not asked for it. */
+        /** Returns for how many beats Kafka has not asked for this holder. */
         final int idle(int now) {
             return now - seen;
         }
     }
 
-    /** A principal, and what holds whatever its client-id; replaced as a whole by each answer. */
+    /** A principal, and all that does not depend on its client-id; each answer replaces it as a whole. */
     static final class Entry extends TagHolder {
-        /** The name as Kafka has it in tags, sanitized. */
+        /** The principal's sanitized name, as in Kafka's tags. */
         final String user;
         /**
-         * The clients that have something of their own. The keys are texts, which Java arranges as a tree where many have one
-         * hash; so names that were chosen to collide are no slower.
+         * The clients that have something of their own. The keys are texts, since Java's maps make a tree of comparable keys
+         * with the same hash: client-ids that somebody has chosen to collide are not slower.
          */
         final ConcurrentHashMap<String, TagHolder> clients;
-        /** By quota type, the scope of all its client-ids but the distinct ones; null where each has a scope of its own. */
+        /** The scope of all client-ids except the distinct ones, by quota type; null if each client-id has a scope of its own. */
         final Scope[] all;
-        /** What unknown client-ids have where all is null; until a beat, by quota type, what all had before. */
+        /** The scope of unknown client-ids for which all is null; before the beat formerUntil they have the former value of all. */
         final Scope newcomers;
         final Scope[] former;
         final int formerUntil;
-        /** The client-ids whose quota may differ from that of the others. */
+        /** The client-ids whose quota may differ from the quota of the others. */
         final Set<String> distinct;
         private final String sample;
         /** Whether client-ids that are not distinct need nothing of their own. */
         final boolean complete;
 
-        /** @param before what was in its place, and has the principal's clients; null for a new principal */
+        /** @param before the entry that this one replaces, which has the principal's clients; null for a new principal */
         Entry(String name, Entry before, int now, Scope[] all, Scope newcomers, Scope[] former, int formerUntil,
                 Set<String> distinct, String sample, Answer answer, boolean failed) {
-            // Anybody may be ANONYMOUS, an exempt broker, too: no look-up ends before the client-id has been asked about.
+            // A client of ANONYMOUS may be an exempt broker, so a look-up must always check the client-id, too.
             super(name, null, isComplete(all) && distinct.isEmpty() && !Exemptions.isAnonymous(name) ? all : null, answer, failed,
                     before, now);
             user = before == null ? Names.tag(name) : before.user;
@@ -130,17 +130,17 @@ final class Principals {
             return !Arrays.asList(all).contains(null);
         }
 
-        /** Whether the host has answered for the principal at all; else it has to be asked, by any client-id. */
+        /** Returns whether the host has answered for the principal. If not, the host must be asked, with any client-id. */
         boolean answered() {
             return answer != Answer.NONE;
         }
 
-        /** A client-id by which the host is asked for the principal's answer again; "" where the first one is exempt by now. */
+        /** Returns the client-id with which the host is asked for the principal again; "" if that client-id has become exempt. */
         String sample() {
             return Exemptions.reason(principal, sample) == null ? sample : "";
         }
 
-        /** Whether a client-id needs something of its own. */
+        /** Returns whether a client-id needs something of its own. */
         boolean needs(String clientId) {
             return !complete || distinct.contains(clientId);
         }
@@ -149,12 +149,12 @@ final class Principals {
             return clients.get(Names.kept(clientId));
         }
 
-        /** Where a look-up with this client-id, as it is kept, ends, or null. */
+        /** Returns the end of a look-up with this client-id (as it is kept), or null. */
         TagHolder holder(String clientId) {
             return tags(0) != null ? this : clients.get(clientId);
         }
 
-        /** The scope of client-ids that are not known yet. */
+        /** Returns the scope of client-ids that are not known yet. */
         Scope unknown(int type, int now) {
             if (all[type] != null) return all[type];
             return former[type] != null && now - formerUntil < 0 ? former[type] : newcomers;
@@ -163,7 +163,7 @@ final class Principals {
 
     // ---- request threads -------------------------------------------------------------------------------------
 
-    /** Where the look-up of a client ends, if that is found without a map; else null. */
+    /** Returns the end of a client's look-up if it is found without a map; otherwise null. */
     TagHolder quick(String name, String clientId) {
         if (!Names.keepsPrincipal(name)) return null;
         TagHolder holder = quick.getAcquire(place(name));
@@ -171,7 +171,7 @@ final class Principals {
         return holder.clientId == null || holder.clientId.equals(clientId) ? holder : null;
     }
 
-    /** On a request thread: a client writes or reads from an address (Fence.addresses); of strangers none is kept. */
+    /** Notes on a request thread the address of a client that writes or reads (Fence.addresses), if the table knows the principal. */
     void from(AuthorizableRequestContext context) {
         InetAddress address = context.clientAddress();
         Entry entry = address == null ? null : entry(context.principal().getName());
@@ -181,8 +181,8 @@ final class Principals {
     }
 
     /**
-     * From where a user wrote or read last, in digits, "" if that isn't known: under a client-id, if that has something of
-     * its own; as a whole (without a client-id) under any.
+     * Returns the address of a user's last write or read, in digits, or "" if it is unknown: of this client-id if it has
+     * something of its own, otherwise of the principal. If the client-id is "", the latest address of any client-id counts.
      */
     String address(String name, String clientId) {
         Entry entry = entry(name);
@@ -209,7 +209,7 @@ final class Principals {
         return size >= max;
     }
 
-    /** Whether there is a place for a further client of a known principal; its first one has the principal's own. */
+    /** Returns whether there is a place for another client of a known principal. The first client uses the principal's place. */
     boolean hasPlaceFor(Entry entry) {
         int has = entry.clients.size();
         return has == 0 || max - max / KEPT_FOR_PRINCIPALS - size >= has;
@@ -218,7 +218,7 @@ final class Principals {
     // ---- under the table's lock ------------------------------------------------------------------------------
 
     void put(Entry entry) {
-        // First: where the heap is full a look-up must not end for good at what was there before.
+        // This may fail if the heap is full, so it comes first: otherwise quick look-ups would find the old entry for good.
         TagHolder client = entry.clients.isEmpty() ? null : entry.clients.values().iterator().next();
         Entry before = entries.put(entry.principal, entry);
         if (before == null) size = size + Math.max(1, entry.clients.size());
@@ -227,7 +227,7 @@ final class Principals {
 
     void put(Entry entry, TagHolder client) {
         TagHolder before = entry.clients.put(client.clientId, client);
-        if (!entries.containsKey(entry.principal)) return; // where the heap is full its principal may never get there
+        if (!entries.containsKey(entry.principal)) return; // if the heap is full, its principal may never get there
         if (before == null && entry.clients.size() > 1) size = size + 1;
         quick(entry.principal, before, client);
     }
@@ -243,13 +243,13 @@ final class Principals {
         quick(entry.principal, client, entry.tags(0) == null ? null : entry);
     }
 
-    /** Has quick look-ups end at a holder in place of the one before it; a place that another one has stays as it is. */
+    /** Makes quick look-ups end at this holder in place of the one before it. A slot that another principal has stays as it is. */
     private void quick(String name, TagHolder before, TagHolder holder) {
         TagHolder there = quick.get(place(name));
         if (there == null || there == before) quick.setRelease(place(name), holder);
     }
 
-    /** Forgets who was silent for longer than so many beats. Answers the scopes that the others have. */
+    /** Forgets all that were silent for longer than so many beats. Returns the scopes that the others have. */
     Set<Scope> forgetIdle(int now, int longest) {
         Set<Scope> had = Collections.newSetFromMap(new IdentityHashMap<>());
         for (Entry entry : entries.values()) {

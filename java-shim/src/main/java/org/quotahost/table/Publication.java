@@ -8,19 +8,19 @@ import org.quotahost.table.Principals.Entry;
 import org.quotahost.table.Principals.TagHolder;
 
 /**
- * Takes the host's answers over into what the table knows, under its lock; what unknown client-ids of a principal share.
- * What an answer says of all client-ids of a principal is kept with it. For whom there is no place nothing is made.
+ * One publication of the host's answers into the table, under the table's lock: it stores what an answer says of all client-ids
+ * of a principal with the principal, chooses what unknown client-ids share, and stores nothing for clients without a place.
  */
 final class Publication {
-    /** For so many beats unknown client-ids keep the scope that their whole principal had, 5 s. */
+    /** Unknown client-ids keep the former scope of their whole principal for so many beats, 5 s. */
     private static final int FORMER_BEATS = (int) (5_000 / QuotaTable.BEAT_MS);
 
     private final Scopes scopes;
     private final Principals principals;
     private final int now;
-    /** Whether the table may have forgotten scopes that Kafka still has sensors for. */
+    /** Whether the table may have forgotten scopes for which Kafka still has sensors. */
     private final boolean kafkaKeepsLonger;
-    /** A bit for each quota type of which a base rate has changed that Kafka may have made a limit of. */
+    /** A bit for each quota type with a changed base rate from which Kafka may have a limit. */
     int changed;
 
     Publication(QuotaTable table, boolean kafkaKeepsLonger) {
@@ -31,9 +31,9 @@ final class Publication {
     }
 
     /**
-     * Stores one answer. Answers whether a scope or a rate has changed by it. Request threads look on meanwhile: what a
-     * client has of its own is there before the entry that needs it, and goes after the entry that doesn't. Else a
-     * client that is known would be a newcomer for a moment, with a sensor of these.
+     * Stores one answer, and returns whether it has changed a scope or a rate. Request threads read meanwhile, so a client's
+     * own tags are stored before the entry that needs them, and removed after the entry that does not. Otherwise a known client
+     * would be a newcomer for a moment, with one of the newcomers' sensors.
      */
     boolean store(Batch.Lookup lookup, Answer answer) {
         String name = lookup.principal(), clientId = lookup.clientId();
@@ -60,7 +60,7 @@ final class Publication {
         return differs || leaves || old == null;
     }
 
-    /** The answer tells of all client-ids of the principal but the distinct ones. */
+    /** Makes the entry after an answer for all client-ids of the principal except the distinct ones. */
     private Entry whole(Entry before, Batch.Lookup lookup, Answer answer) {
         Scope[] all = new Scope[QuotaTable.TYPES];
         double[] rates = new double[QuotaTable.TYPES];
@@ -68,15 +68,15 @@ final class Publication {
             all[type] = scopes.shared(answer.quotas()[type], type, before.user);
             rates[type] = answer.quotas()[type].rate();
         }
-        // The host is asked again by a client-id that is like the others, and not by a distinct one that came first.
+        // The host is asked again with a client-id that is like the others, not with a distinct one that came first.
         boolean asksByThis = !before.answered() || answer.distinct().contains(before.sample());
         String sample = asksByThis ? lookup.clientId() : before.sample();
         return entry(before, all, rates, answer.distinct(), sample, answer, false);
     }
 
     /**
-     * The answer tells of one client, but maybe that its client-id is distinct, which it was not before. If the host has
-     * been asked for the others by this very client-id, nothing is known of them until one is answered.
+     * Makes the entry after an answer for one client, whose client-id may have become distinct. If the host was asked for the
+     * others with this very client-id, nothing is known of the others until one of them is answered.
      */
     private Entry alone(Entry before, Batch.Lookup lookup, Answer answer) {
         boolean failed = answer.failed();
@@ -87,8 +87,8 @@ final class Publication {
     }
 
     /**
-     * What holds of a principal from now on. Until each is known, its client-ids keep what all had before the answer
-     * depended on them. Rates are what each unknown client-id will have; null if the answer doesn't tell.
+     * Makes a principal's next entry. If the answer now depends on the client-id, client-ids keep the principal's former scope
+     * until each is known. Rates are those that each unknown client-id will have; null if the answer does not say.
      */
     private Entry entry(Entry before, Scope[] all, double[] rates, Set<String> distinct, String sample, Answer answer,
             boolean failed) {
@@ -105,16 +105,16 @@ final class Publication {
     }
 
     /**
-     * The scope of a principal's unknown client-ids. It has the newcomers' rate, or the rate that each of them will have if
-     * that is known and larger: many that are new at once must not be muted for a rate that is meant for one.
+     * Returns the scope of a principal's unknown client-ids, with the newcomers' rate, or with the rate that each of them will
+     * have if that is known and larger: many new clients together must not be muted for a rate that is meant for one.
      */
     private Scope newcomers(String user, int type, double own) {
         Scope scope = scopes.newcomersOf(user);
-        rate(scope, type, Math.max(own, scopes.newcomers.base(type))); // NaN, which is unlimited, is the larger one
+        rate(scope, type, Math.max(own, scopes.newcomers.base(type))); // NaN, which is unlimited, wins
         return scope;
     }
 
-    /** If there is a place. Answers whether a scope or a rate has changed by it. */
+    /** Stores a client if there is a place. Returns whether this has changed a scope or a rate. */
     private boolean storeClient(Entry entry, String clientId, Answer answer) {
         TagHolder old = entry.clients.get(clientId);
         if (old == null && !principals.hasPlaceFor(entry)) return false;
@@ -123,7 +123,7 @@ final class Publication {
         boolean differs = old == null;
         for (int type = 0; type < QuotaTable.TYPES; type++) {
             boolean failed = quotas[type].code() == Scopes.NEWCOMER;
-            // After a failure a client keeps the scope that it has; a client that has none is a newcomer.
+            // After a failure a client keeps its scope; a client without a scope is a newcomer.
             next[type] = !failed ? scopes.of(quotas[type], type, entry.user, clientId)
                     : old != null ? old.tags(type).scope : entry.unknown(type, now);
             if (!failed) differs |= rate(next[type], type, quotas[type].rate());
@@ -135,7 +135,7 @@ final class Publication {
         return differs;
     }
 
-    /** Clients that had something of their own, and have what all have from now on. */
+    /** Removes clients that had something of their own and now have what all client-ids of the principal have. */
     private void forgetNeedless(Entry entry) {
         if (!entry.complete) return;
         for (TagHolder client : entry.clients.values()) {
@@ -143,11 +143,11 @@ final class Publication {
         }
     }
 
-    /** Gives a scope its base rate. Answers whether it is another one. */
+    /** Sets a scope's base rate. Returns whether the rate has changed. */
     private boolean rate(Scope scope, int type, double rate) {
         if (scopes.isPermanent(scope)) return false;
         boolean differs = scope.base(type, rate);
-        // Kafka has no sensor for tags that nobody has had, unless it has kept one that the table forgot.
+        // Kafka has no sensor for tags that no client has had, unless it has kept a sensor that the table forgot.
         if (scope.wasHad() ? differs : kafkaKeepsLonger) changed |= 1 << type;
         return differs;
     }

@@ -28,34 +28,34 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The quota table: what the host has answered, for the request threads, which only read; it forgets silent clients, and
- * lets Kafka ask for limits.
+ * The quota table: the host's answers, which request threads only read; it also forgets silent clients, and makes Kafka ask for
+ * limits.
  *
  * <pre>
  * host     publish()  an Entry of a principal, and its clients' own tags, replaced as a whole; base rates of a Scope
- *          factor()   the factor, and whom it is for
+ *          factor()   the factor, and the clients that it is for
  * watch    beat()     the next Rule (FactorInForce); ends marks; measures stand-ins
  *          evict()    forgets silent clients
- * fence    marks      who asks to write to affected topics
+ * fence    marks      the clients that ask to write to affected topics
  * request  tags()     principal -> Entry -> Scope -> its own Tags, or its slowed ones; an unknown name goes to the inbox
  *          limit()    Tags x Rule -> the limit, made when Kafka asks for it
  * </pre>
  *
- * <p>Nothing keeps limits up to date: a change replaces the rule and moves a generation on, so that Kafka reads all limits
- * of a type again (quotaResetRequired). Writing is under the table's lock, but for stand-ins and marks; request threads
- * take none.
+ * <p>Nothing keeps limits up to date: a change replaces the rule and increments a generation, so that Kafka reads all limits of
+ * a type again (quotaResetRequired). Writers hold the table's lock, except for stand-ins and marks; request threads take no
+ * lock.
  *
- * <p>The table has room for clients.max principals and clients (Principals). It forgets one only when it has been silent
- * for clients.idle, by default as long as Kafka keeps its sensor. So no client gets rid of what it has used by being
- * forgotten, and a flood of new names fills the table once and then shares its principal's newcomers' limit.
+ * <p>The table has room for clients.max principals and clients (Principals). It forgets a client only after the client was
+ * silent for clients.idle, by default as long as Kafka keeps its sensor. So a client cannot reset its usage by being forgotten,
+ * and a flood of new names fills the table once and then shares the newcomers' limit of its principal.
  */
 public final class QuotaTable {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.watch");
-    /** Silent clients are looked for this many times in clients.idle. */
+    /** Silent clients are looked for this many times per clients.idle. */
     static final int TICKS_PER_IDLE = 8;
-    /** The table's clock, which request threads read instead of the system's, goes on in beats of so many ms. */
+    /** The table's clock, which request threads read instead of the system's, advances in beats of so many ms. */
     public static final long BEAT_MS = 200;
-    /** Arrays "by quota type" go by ClientQuotaType.ordinal(). */
+    /** The length of arrays "by quota type", whose index is ClientQuotaType.ordinal(). */
     public static final int TYPES = ClientQuotaType.CONTROLLER_MUTATION.ordinal() + 1;
 
     /** Kafka drops a sensor that was not used for an hour, by the wall clock (ClientQuotaManager, Sensor.hasExpired). */
@@ -63,7 +63,7 @@ public final class QuotaTable {
     private static final int EVERY_TYPE = (1 << TYPES) - 1;
     static final int BEATS_PER_SECOND = (int) (1_000 / BEAT_MS);
 
-    // The gauges of the MBean QuotaTable; resolveTime is how long new clients wait for their answer.
+    // The gauges of the MBean QuotaTable. resolveTime is the time that new clients wait for their answer.
     public final LongAdder misses = new LongAdder(), unadmitted = new LongAdder();
     public final LongAdder changes = new LongAdder(), evicted = new LongAdder();
     public final Histogram resolveTime = new Histogram();
@@ -75,7 +75,7 @@ public final class QuotaTable {
     final Principals principals = new Principals();
     final Marks marks = new Marks(() -> this.now, this::markEnded);
     private final StandIns standIns = new StandIns(scopes);
-    /** Whom the host's factors of the volumes and of budgets are for. */
+    /** The clients that the host's factors of the volumes and of budgets are for. */
     private SlowedTopics ofVolumes;
     private List<SlowedTopics> budgets = List.of();
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
@@ -97,7 +97,7 @@ public final class QuotaTable {
 
     // ---- request threads -------------------------------------------------------------------------------------
 
-    /** The tags of a client for a quota type (ClientQuotaCallback.quotaMetricTags). */
+    /** Returns the tags of a client for a quota type (ClientQuotaCallback.quotaMetricTags). */
     public Map<String, String> tags(int type, KafkaPrincipal principal, String claimed) {
         String name = principal.getName(), clientId = claimed;
         TagHolder holder = principals.quick(name, clientId);
@@ -120,37 +120,37 @@ public final class QuotaTable {
         Rule rule = factorInForce.rule();
         String group = own != exempt && rule.factors(type) ? marks.group(name, clientId, rule.slowing()) : null;
         Tags tags = group == null ? own : own.scope.slowed(group);
-        // A client that was marked before has another scope: it rises as if the mark began now. After a mere pause nothing begins:
-        // Kafka may still have the whole limit. If the client sends by that and gets a smaller one, it is muted beyond max.mute.
+        // If a marked client gets another scope, its limit rises as if the mark began now. A mere pause begins nothing, since
+        // Kafka may still have the full limit: a client that sends at it and then gets a smaller one is muted beyond max.mute.
         if (tags.note(type, now, rule) && group != null) marks.changed();
         return tags;
     }
 
-    /** The scope of a client that has nothing of its own in the table. */
+    /** Returns the scope of a client that has nothing of its own in the table. */
     Scope scopeOf(int type, Entry entry, boolean isExempt) {
         if (isExempt) return scopes.exempt;
-        // Never a scope that other principals share with a known one.
+        // A known principal never shares a newcomers' scope with other principals.
         return entry == null ? scopes.newcomers : entry.unknown(type, now);
     }
 
-    /** A client that the table doesn't know goes to the inbox, if there is a place for it. */
+    /** Posts a client that the table does not know to the inbox, if there is a place for it. */
     private void ask(Entry entry, String name, String clientId) {
         misses.increment();
-        // Without a place for the client, the answer for its principal is still to be had.
+        // If there is no place for the client, the principal's answer is still useful.
         boolean asks = entry == null ? !principals.isFull() : !entry.answered() || principals.hasPlaceFor(entry);
         if (!asks) unadmitted.increment();
         else if (Names.keepsPrincipal(name)) inbox.postClient(name, clientId);
     }
 
     /**
-     * The limit of a scope, null for unlimited (ClientQuotaCallback.quotaLimit). Kafka may hand the tags back as a
-     * copy; unknown ones have the newcomers' limit.
+     * Returns the limit of a scope, null for unlimited (ClientQuotaCallback.quotaLimit). Kafka may pass a copy of the tags;
+     * unknown tags have the newcomers' limit.
      */
     public Double limit(int type, Map<String, String> tags) {
         try {
             Tags known = tags instanceof Tags ours ? ours : scopes.find(tags.get(Tags.USER), tags.get(Tags.CLIENT_ID));
             return (known == null ? scopes.newcomers.own : known).limit(type, factorInForce.rule());
-        } catch (VirtualMachineError e) { // such as a full heap: what Kafka gets instead it would keep until limits change
+        } catch (VirtualMachineError e) { // e.g. a full heap: Kafka would keep the wrong limit until limits change
             factorInForce.settleLater(type, now);
             throw e;
         }
@@ -176,11 +176,11 @@ public final class QuotaTable {
     // ---- the host --------------------------------------------------------------------------------------------
 
     /**
-     * Takes the settings over (clients.max, clients.idle in s, floor.bytes, factor.quota.types, newcomers.*, NaN for
-     * unlimited), which may change while the broker runs, but for max.
+     * Sets clients.max, clients.idle (in s), floor.bytes, factor.quota.types and newcomers.* (NaN for unlimited). All except
+     * max may change while the broker runs.
      *
-     * @param measured the quota types for which clients without a quota are measured, too: a factor may act on what they
-     *     use, or a plugin reads it. They have no sensors of their own in all other types
+     * @param measured the quota types for which clients without a quota are measured, too, since a factor may act on their
+     *     usage or a plugin reads it. For all other types these clients have no sensors of their own
      */
     public synchronized void configure(int max, long idle, double floorBytes, String[] factored, double[] newcomerRates,
             String[] measured) {
@@ -200,22 +200,22 @@ public final class QuotaTable {
         }
     }
 
-    /** Kafka's windows (quota.window.*), and max.mute; from the next configure() on, or the next beat. */
+    /** Sets Kafka's windows (quota.window.*) and max.mute; they apply from the next configure() or the next beat. */
     public synchronized void configureTap(int windows, long windowMs, long maxMuteMs) {
         factorInForce.windows = new Tap.Windows(windows, windowMs, maxMuteMs);
     }
 
-    /** As above, the rules that are not enforced; suppliers and topics are the business of the host and of TopicQuotas. */
+    /** Sets the rules that are not enforced, as above. The host and TopicQuotas handle suppliers and topics in shadow. */
     public synchronized void shadow(List<String> rules) {
         factorInForce.shadow = rules;
     }
 
-    /** A set of client-ids that the host hands over once and refers to in many answers. */
+    /** Returns a set of client-ids that the host sends once and refers to in many answers. */
     public static Set<String> clientIds(String[] ids) {
         return Arrays.stream(ids).filter(Names::keeps).collect(Collectors.toSet());
     }
 
-    /** Forgets who is exempt from now on: of the exempt the table keeps nothing, and asks the host nothing. */
+    /** Forgets the clients that are exempt from now on: the table keeps nothing of exempt clients, and does not ask the host. */
     public synchronized void forgetExempt() {
         principals.forEach(entry -> {
             for (TagHolder client : entry.clients.values()) {
@@ -226,8 +226,8 @@ public final class QuotaTable {
     }
 
     /**
-     * Takes over the host's answers for a batch. Many clients have the same answer, so each is there once: client i of the
-     * batch has that at numbers[i], unless it is exempt since the host has taken the batch.
+     * Stores the host's answers for a batch. Many clients have the same answer, so each answer is sent once: numbers[i] is the
+     * answer's index for client i of the batch. Clients that have become exempt since the host took the batch are skipped.
      */
     public synchronized void publish(Batch batch, int[] numbers, List<Answer> answers) {
         var publication = new Publication(this, idleSeconds < SENSOR_LIFE_SECONDS);
@@ -239,22 +239,22 @@ public final class QuotaTable {
                 if (lookup.posted()) resolveTime.record(System.nanoTime() - lookup.postedAt());
             }
         } finally {
-            // After a failure, too: what is stored by then makes no difference when it is answered again.
+            // Also after a failure: answers that were stored before the failure show no change when the host repeats them.
             factorInForce.renew(publication.changed, now);
         }
     }
 
-    /** The host's factor (0..1) of the volumes, and the topics whose writers it is for; null for all clients. */
+    /** Sets the host's factor (0..1) of the volumes, and the topics whose writers it is for; null for all clients. */
     public synchronized void factor(double value, String cause, SlowedTopics whom) {
         affect(new Factor(value, cause), whom, budgets);
     }
 
-    /** The budgets whose writers have factors of their own. Those of a host before this one hold until then. */
+    /** Sets the budgets whose writers have factors of their own. Until a new host calls this, the old host's budgets hold. */
     public synchronized void budgets(List<SlowedTopics> slowed) {
         affect(factorInForce.hostFactor(), ofVolumes, slowed);
     }
 
-    /** All or nothing, also where the heap is full: a factor without its topics would be for all clients. */
+    /** Changes all or nothing, even if the heap is full: a factor without its topics would be for all clients. */
     private void affect(Factor factor, SlowedTopics whom, List<SlowedTopics> slowed) {
         List<SlowedTopics> groups = new ArrayList<>(slowed);
         if (whom != null) groups.add(0, whom);
@@ -268,12 +268,12 @@ public final class QuotaTable {
     /**
      * Topics whose writers share a factor: those of a budget, or those on volumes above their soft limits.
      *
-     * @param group the budget's name; VOLUMES for the latter
-     * @param error with which a closed fence turns back requests to its held topics, made beforehand
-     * @param topics a topic may be in several groups; that with the smallest factor counts
-     * @param places where each topic has its replica on such a volume, or which budget it uses, in words for an operator
-     * @param held those of the topics to which requests are turned back; a set that names which were chosen to collide make no
-     *     slower, as that of Set.of is
+     * @param group the budget's name, or VOLUMES
+     * @param error the error with which a closed fence turns back requests to held topics, made beforehand
+     * @param topics a topic may be in several groups; the group with the smallest factor counts
+     * @param places for each topic the place of its replica on such a volume, or its budget, in words for an operator
+     * @param held the topics to which requests are turned back, in a set that stays fast if names were chosen to collide;
+     *     Set.of does not
      */
     public record SlowedTopics(String group, double factor, RuntimeException error, String[] topics, String[] places,
             Set<String> held) {
@@ -285,8 +285,8 @@ public final class QuotaTable {
     }
 
     /**
-     * Sets the host's further factors by quota type, above 0 to 1, with their causes: beside the other factors, whatever
-     * factor.quota.types says, the smallest holds for all clients. None of them is ever a PAUSE.
+     * Sets the host's further factors by quota type (above 0, up to 1) and their causes. They apply to all clients beside the
+     * other factors, whatever factor.quota.types says, and the smallest factor wins. None of them is ever a PAUSE.
      */
     public synchronized void factorsOfTypes(double[] factors, String[] causes) {
         Factor[] ofTypes = new Factor[TYPES];
@@ -297,15 +297,15 @@ public final class QuotaTable {
         follow();
     }
 
-    /** Puts the fallback's factor in force, while the host is silent; null gives the host's back. */
+    /** Puts the fallback's factor into force while the host is silent; null restores the host's factor. */
     public synchronized void fallback(Double factor) {
         factorInForce.fallback = factor;
         follow();
     }
 
     /**
-     * Has the host resolve again who is in the table with these names; null matches all. A change for a client-id may make
-     * it distinct, so each principal is among them.
+     * Makes the host resolve again the clients and principals of the table with these names; null matches all names. Principals
+     * always match any client-id, since a change may make a client-id distinct.
      */
     public void askAgain(String principal, String clientId) {
         Predicate<TagHolder> matches = holder ->
@@ -315,12 +315,12 @@ public final class QuotaTable {
         else if (entry != null) askAgain(entry, matches);
     }
 
-    /** The same for those for whom a supplier failed. */
+    /** Makes the host resolve again the clients and principals for which a supplier failed. */
     public void askAgainTheFailed() {
         principals.forEach(entry -> askAgain(entry, holder -> holder.failed));
     }
 
-    /** What holds for a principal may depend on any of its client-ids, so it is asked for by a client-id of its own. */
+    /** Asks for the principal separately, with its sample client-id, since its answer may depend on any of its client-ids. */
     private void askAgain(Entry entry, Predicate<TagHolder> matches) {
         boolean asked = entry.answer.alike() && matches.test(entry);
         if (asked) inbox.askAgain(new Batch.Lookup(entry.principal, entry.sample(), 0));
@@ -331,19 +331,19 @@ public final class QuotaTable {
 
     // ---- the factor and the marks, under the lock ---------------------------------------------------------------
 
-    /** Has the next rule hold, and the fence and the marks follow the factor in force. */
+    /** Puts the next rule into force, and makes the fence and the marks follow the factor in force. */
     private void follow() {
         Rule last = factorInForce.rule(), next = factorInForce.next(clock.getAsLong(), now, standIns.lookedAt);
         Marks.Affected topics = next.affected();
         Fence.state(factorInForce.paused(), factorInForce.turnsBack(topics), factorInForce.inShadow(), topics);
         if (last.slowing() != null && next.slowing() == null) endMarks(null);
         else if (last.affected() != topics || now - sweptAt >= BEATS_PER_SECOND) endMarks(topics);
-        // While a client is on its way from slowed tags to own ones or back, its windows fill and empty with the time.
-        // The last limits were made by the last rule's beat, from which this one may be far: the watch may have stood still.
+        // After a client has changed between slowed and own tags, limits change at each beat, since its windows fill and empty.
+        // The last limits were made at the last rule's beat, which may be far from this one if the watch stood still.
         factorInForce.hold(next, last.now() - marks.changedAt() < next.backBeats());
     }
 
-    /** Of who has not written to these topics lately, and of topics that have gone over to another group; null for all marks. */
+    /** Ends the marks of clients that have not written to these topics lately, and of topics in another group now; null for all. */
     private void endMarks(Marks.Affected topics) {
         sweptAt = now;
         Marks.Affected before = factorInForce.rule().affected();
@@ -351,10 +351,10 @@ public final class QuotaTable {
                 && topics.group(topic).equals(before.group(topic)));
     }
 
-    /** The watch and the host say so, and request threads of a mark that goes over to another group. */
+    /** Tells the scopes that a mark has ended. The watch, the host, and request threads (a mark moves to another group) call this. */
     private void markEnded(String name, String clientId) {
         Entry entry = principals.entry(name);
-        if (entry == null) return; // who isn't known shares the newcomers' tags
+        if (entry == null) return; // an unknown principal shares the newcomers' tags
         TagHolder marked = clientId == null ? null : entry.client(clientId);
         for (int type = 0; type < TYPES; type++) {
             (marked != null ? marked.tags(type).scope : entry.unknown(type, now)).markEnded(now);
@@ -365,16 +365,16 @@ public final class QuotaTable {
 
     // ---- the watch -------------------------------------------------------------------------------------------
 
-    /** Moves the table's clock to so many ms after the start, and limits with it. The watch calls it every BEAT_MS. */
+    /** Moves the table's clock to so many ms after the start, and the limits with it. The watch calls this every BEAT_MS. */
     public void beat(long ms) {
         synchronized (this) {
             int next = (int) (ms / BEAT_MS);
             if (next - now > 0) now = next;
             follow();
         }
-        boolean measured = true; // where the heap is full halfway, too
+        boolean measured = true; // stays true if the heap is full halfway
         try {
-            measured = standIns.measure(factorInForce.rule(), now); // it reads MBeans, and so not under the lock
+            measured = standIns.measure(factorInForce.rule(), now); // not under the lock, since it reads MBeans
         } finally {
             synchronized (this) {
                 factorInForce.renew(measured ? EVERY_TYPE : 0, now);
@@ -383,7 +383,7 @@ public final class QuotaTable {
         }
     }
 
-    /** Forgets the clients that have been silent for clients.idle, each eighth of that time. */
+    /** Forgets the clients that have been silent for clients.idle. The work is done once in an eighth of that time. */
     public synchronized void evict() {
         int eighth = eighth();
         if (now - evictedAt < eighth) return;
@@ -391,11 +391,11 @@ public final class QuotaTable {
         int before = principals.size;
         Set<Scope> had = principals.forgetIdle(now, TICKS_PER_IDLE * eighth);
         evicted.add(before - principals.size);
-        // Kafka looks for unused sensors now and then, so it may keep one for somewhat longer.
+        // Kafka looks for unused sensors only now and then, so it may keep a sensor for somewhat longer.
         scopes.sweep(now - 2 * TICKS_PER_IDLE * eighth, had);
     }
 
-    /** An eighth of clients.idle, in beats; of more than three years that of three, so that differences of beats fit. */
+    /** Returns an eighth of clients.idle in beats, at most that of three years, so that differences of beats fit into an int. */
     int eighth() {
         return (int) Math.min(1 << 26, Math.max(1, idleSeconds * 1_000 / TICKS_PER_IDLE / BEAT_MS));
     }
@@ -410,7 +410,7 @@ public final class QuotaTable {
         unadmittedBefore = now;
     }
 
-    // ---- readers -----------------------------------------------------------------------------------------------
+    // ---- getters -----------------------------------------------------------------------------------------------
 
     public int marked() {
         return marks.size();

@@ -6,11 +6,11 @@ import org.quotahost.internals.KafkaBeans;
 import org.quotahost.table.QuotaTable.SlowedTopics;
 
 /**
- * The clients that share one pair of tags, and so one sensor of Kafka's and one limit for each quota type; and those of
- * them that have slowed tags while a factor is for those who write to affected topics.
+ * The clients that share one pair of tags, and so one sensor of Kafka's and one limit for each quota type; while a factor is
+ * only for clients that write to affected topics, the marked clients of a scope have slowed tags.
  *
- * <p>Its base rates are written under the table's lock, its stand-ins by the watch alone; then the rule is replaced, by
- * which every limit is made anew. Request threads read it.
+ * <p>Base rates are written under the table's lock, stand-ins only by the watch. After such a change the rule is replaced,
+ * which makes every limit anew. Request threads read the scope.
  */
 final class Scope {
     private static final double[] UNKNOWN = new double[QuotaTable.TYPES];
@@ -21,11 +21,11 @@ final class Scope {
 
     final Scopes scopes;
     final Tags own;
-    /** By group, made when they are asked for first. */
+    /** By group; made at the first request for them. */
     private final ConcurrentHashMap<String, Tags> slowed = new ConcurrentHashMap<>(2);
     /** Base rates by quota type, NaN for unlimited; replaced as a whole. */
     private volatile double[] base = UNKNOWN;
-    /** What clients without a quota used when the factor fell, by quota type, NaN where nothing was measured. */
+    /** The usage of clients without a quota when the factor fell, by quota type; NaN if nothing was measured. */
     private volatile double[] standIn = UNKNOWN;
 
     Scope(Scopes scopes, String user, String clientId) {
@@ -41,7 +41,7 @@ final class Scope {
         return base[type];
     }
 
-    /** Answers whether it is another one. */
+    /** Sets a base rate. Returns whether the rate has changed. */
     boolean base(int type, double rate) {
         if (Double.compare(base[type], rate) == 0) return false;
         base = with(base, type, rate);
@@ -63,8 +63,8 @@ final class Scope {
     }
 
     /**
-     * Forgets it when limits of all tags are as before the fall, but for slowed ones that were last in use before all that Kafka
-     * has of the own ones: at the next one it is measured anew. Answers whether it is kept.
+     * Forgets the stand-in if the limits of all tags are as before the fall; the next fall measures it anew. Slowed tags whose
+     * last use is older than all that Kafka has of the own tags do not count. Returns whether the stand-in is kept.
      */
     boolean keepUntilOver(int type, Rule rule) {
         if (Double.isNaN(standIn[type])) return false;
@@ -74,7 +74,7 @@ final class Scope {
         return !over;
     }
 
-    /** The tags that somebody has had since a beat and whose limit lacks one, with the last fall; null for none. */
+    /** Returns the tags in use since a beat whose limit lacks a stand-in, those with the latest fall; null if there are none. */
     Tags lacksStandIn(int type, Rule rule, int since) {
         if (!Double.isNaN(standIn[type])) return null;
         Tags last = own.seen(type) - since >= 0 && rule.usesStandIn(own, type) ? own : null;
@@ -92,7 +92,7 @@ final class Scope {
                 any -> scopes.add(new Tags(this, Tags.slowedUser(own.user, group), own.clientId, group)));
     }
 
-    /** Forgets the slowed tags that nobody had since a beat: budgets come and go. */
+    /** Forgets the slowed tags that no client has had since a beat, since budgets come and go. */
     void forgetSlowed(int before) {
         slowed.values().removeIf(tags -> {
             boolean goes = tags.seen() - before < 0;
@@ -101,7 +101,7 @@ final class Scope {
         });
     }
 
-    /** The slowed tags of a group of this rule that somebody had last; the own ones if it slows no group that is known here. */
+    /** Returns the latest used slowed tags of a group of this rule, or the own tags if the rule slows no group that is known here. */
     Tags slowedLast(Rule rule) {
         if (rule.slowed().containsKey(SlowedTopics.VOLUMES)) slowed(SlowedTopics.VOLUMES);
         Tags last = own;
@@ -111,14 +111,14 @@ final class Scope {
         return last;
     }
 
-    /** For how many beats somebody has been in the scope, with no pause as long as Kafka looks back. */
+    /** Returns for how many beats the scope has been in use without a pause as long as Kafka looks back. */
     int inUse(int type, int now, int back) {
         int longest = now - own.seen(type) < back ? own.inUse(type, now) : 0;
         for (Tags tags : slowed.values()) if (now - tags.seen(type) < back) longest = Math.max(longest, tags.inUse(type, now));
         return longest;
     }
 
-    /** What Kafka measures of a type by the own tags, or by all slowed ones together. It reads MBeans. */
+    /** Returns Kafka's measurements of a type for the own tags, or for all slowed tags together. This reads MBeans. */
     KafkaBeans.Reading read(int type, boolean ofSlowed) {
         if (!ofSlowed) return KafkaBeans.read(type, own.user, own.clientId);
         KafkaBeans.Reading all = KafkaBeans.Reading.NOTHING;
@@ -126,12 +126,12 @@ final class Scope {
         return all;
     }
 
-    /** What Kafka measures for the scope, its slowed tags too, in the type's unit; NaN for nothing. It reads MBeans. */
+    /** Returns Kafka's rate for the scope with its slowed tags, in the type's unit; NaN if there is none. This reads MBeans. */
     double rate(int type) {
         return read(type, false).and(read(type, true)).rate();
     }
 
-    /** Whether Kafka may have a sensor for the own tags or the slowed ones. */
+    /** Returns whether Kafka may have a sensor for the own tags or the slowed ones. */
     boolean wasHad() {
         return own.wasHad() || slowed.values().stream().anyMatch(Tags::wasHad);
     }
@@ -142,7 +142,7 @@ final class Scope {
         return last;
     }
 
-    /** A mark has ended: who had the slowed tags has the scope's own ones again. */
+    /** Notes that a mark has ended: its client has the scope's own tags again. */
     void markEnded(int now) {
         if (slowed.values().stream().noneMatch(Tags::wasHad)) return;
         for (Tags tags : slowed.values()) tags.leave(now);

@@ -9,50 +9,50 @@ import org.quotahost.table.Answer.Quota;
 import org.quotahost.util.Names;
 
 /**
- * All scopes, by the two values of their tags. Any thread finds them, and adds slowed tags; the watch walks through them;
- * all else is called under the table's lock.
+ * All scopes, by the two values of their tags. Any thread finds scopes and adds slowed tags, the watch walks through all
+ * scopes, and the other methods are called under the table's lock.
  *
- * <p>Sanitizing replaces '<' and ' ', so no real user gets a tag with these.
+ * <p>Sanitizing replaces '<' and ' ', so no real user gets a tag that contains them.
  */
 final class Scopes {
-    /** Codes of scopes in an Answer. */
+    /** The codes of scopes in an Answer. */
     static final int CLIENT = 0, USER = 1, CLIENT_ID = 2, ALL = 3, NEWCOMER = 4, GROUP = 16;
 
     private static final String NEWCOMERS = "<newcomers";
 
     /**
-     * Own tags and slowed ones. By texts alone, since Java arranges these as a tree where many have one hash: a client-id may
-     * be chosen to collide. A user with one of them, as most are, has a map of one, which takes less of the heap and is read sooner.
+     * Own and slowed tags by their texts: Java's maps make a tree of comparable keys with the same hash, and client-ids may be
+     * chosen to collide. Most users have one pair of tags, in a map of one entry, which takes less heap and is faster to read.
      */
     private final ConcurrentHashMap<String, Map<String, Tags>> byUser = new ConcurrentHashMap<>();
-    /** By quota type, whether somebody reads what Kafka measures for clients without a quota. */
+    /** Whether anybody reads Kafka's measurements of clients without a quota, by quota type. */
     boolean[] measured = new boolean[QuotaTable.TYPES];
     final Scope newcomers = of(NEWCOMERS + ">", "");
-    /** Of all who have no quota of a type that is not measured. */
+    /** The scope of all clients without a quota of a type that is not measured. */
     final Scope unlimited = of("<unlimited>", "");
     final Scope exempt = of("<exempt>", "");
-    /** Of the request quota of a request that was turned back and is to be muted (Mute). */
+    /** The scope for the request quota of a request that was turned back and must be muted (Mute). */
     final Scope turnedBack = of("<turned back>", "");
 
     Scopes() {
-        turnedBack.base(ClientQuotaType.REQUEST.ordinal(), 1e-9); // percent of a thread's time; Kafka takes no limit of 0
+        turnedBack.base(ClientQuotaType.REQUEST.ordinal(), 1e-9); // percent of a thread's time; Kafka rejects a limit of 0
     }
 
-    /** Whether a scope is always there, and no client's answer gives it a rate. */
+    /** Returns whether a scope always exists, and no client's answer sets its rate. */
     boolean isPermanent(Scope scope) {
         return scope == newcomers || scope == unlimited || scope == exempt || scope == turnedBack;
     }
 
     /**
-     * The tags with these values, the slowed ones too, or null. Kafka hands the values back in a map of its own, so both
-     * may be null.
+     * Returns the own or slowed tags with these values, or null. Kafka passes the values in a map of its own, which may lack
+     * them.
      */
     Tags find(String user, String clientId) {
         Map<String, Tags> ofUser = user == null || clientId == null ? null : byUser.get(user);
         return ofUser == null ? null : ofUser.get(clientId);
     }
 
-    /** The scope of an answer that is the same for all client-ids of a user (sanitized), or null if it depends on them. */
+    /** Returns the scope of an answer that is the same for all client-ids of a (sanitized) user, or null if it depends on them. */
     Scope shared(Quota quota, int type, String user) {
         if (Double.isNaN(quota.rate()) && !measured[type]) return unlimited;
         return switch (quota.code()) {
@@ -63,18 +63,18 @@ final class Scopes {
         };
     }
 
-    /** The scope of one client for an answer that is no newcomer's. */
+    /** Returns the scope of one client for an answer that is not NEWCOMER. */
     Scope of(Quota quota, int type, String user, String clientId) {
         Scope shared = shared(quota, type, user);
         return shared != null ? shared : of(quota.code() == CLIENT ? user : "", clientId);
     }
 
-    /** What the unknown client-ids of one user share. */
+    /** Returns the scope that the unknown client-ids of one user share. */
     Scope newcomersOf(String user) {
         return of(NEWCOMERS + " " + user + ">", "");
     }
 
-    /** Whether clients have this scope because they are not known. */
+    /** Returns whether clients have this scope because they are not known. */
     static boolean isOfNewcomers(Scope scope) {
         return scope.own.user.startsWith(NEWCOMERS);
     }
@@ -84,7 +84,7 @@ final class Scopes {
         return known != null ? known.scope : add(new Scope(this, user, clientId).own).scope;
     }
 
-    /** Any thread: from now on these tags are found by their values. */
+    /** Adds tags, which are found by their values from now on. Any thread may call this. */
     Tags add(Tags made) {
         byUser.compute(made.user, (user, before) -> {
             if (before == null) return Map.of(made.clientId, made);
@@ -103,7 +103,7 @@ final class Scopes {
         });
     }
 
-    /** Forgets the scopes in which nobody was since a beat, but for those that somebody still has; and slowed tags. */
+    /** Forgets scopes that no client has used since a beat, except those that a client still has; and unused slowed tags. */
     void sweep(int before, Set<Scope> had) {
         forEach(scope -> {
             scope.forgetSlowed(before);

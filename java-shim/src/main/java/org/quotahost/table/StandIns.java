@@ -7,44 +7,44 @@ import static org.quotahost.table.QuotaTable.BEATS_PER_SECOND;
 import java.util.ArrayDeque;
 
 /**
- * What clients without a quota use, for the factor to multiply in place of a quota: when it is measured, and that the
- * newcomers' rate stands in until then.
+ * The stand-ins: the measured usage of clients without a quota, which a factor multiplies in place of a quota; the watch
+ * measures them; until then the newcomers' rate is used.
  *
- * <p>A client that was there before the factor fell counts with what it used then, also where the fall was a PAUSE that the
- * fence holds, and so does one that begins later to write to topics for which the factor is. One that comes later is measured
- * when Kafka's windows are full of it, unless its limit holds it back: what it would use isn't known then. Until then, and
- * while it uses less than the floor, the newcomers' rate stands in. Kafka asks nothing of a request that the fence turns back:
- * who comes in a PAUSE begins after it. When limits of those who share the scope are back where they were, it is forgotten,
- * also while other limits are low: until then Kafka's windows have what was sent by lower limits, and if the factor falls
- * again, limits follow at once. All of it is the watch's.
+ * <p>If a client was there before the factor fell, its stand-in is its usage at that time, also if the fall was a PAUSE that
+ * the fence holds, or if the client begins to write to affected topics later. A client that comes later is measured when it has
+ * filled Kafka's windows, unless its limit holds it back: then nobody knows what it would use. Until then, and while it uses
+ * less than the floor, the newcomers' rate is used. Kafka asks for no tags for a request that the fence turns back, so a client
+ * that comes in a PAUSE begins after the PAUSE. The stand-in is dropped when the limits of its scope are back where they were,
+ * even if other limits are low. Until then Kafka's windows contain what was sent with lower limits, and if the factor falls
+ * again, limits follow at once.
  */
 final class StandIns {
     /** The types whose rates are bytes/s. */
     private static final int[] TYPES = {PRODUCE, FETCH};
-    /** A client whose rate is this near its limit swings around it, since Kafka measures in samples. */
+    /** A client whose rate is this near to its limit swings around the limit, since Kafka measures in samples. */
     private static final double NEAR = 0.9;
-    /** How many times what a client uses its stand-in is at most; a factor may be 0. */
+    /** The largest ratio of a stand-in to the measured usage; a factor may be 0. */
     private static final double MOST_ABOVE = 1_000;
-    /** A reading takes some microseconds; more than so many in one beat wait for the next one. */
+    /** A reading takes some microseconds. If there are more in one beat, the rest waits for the next beat. */
     private static final int MOST_AT_ONCE = 10_000;
 
     private final Scopes scopes;
-    /** Those in use that have none, as of the last fall, and then of each second. */
+    /** The scopes in use without a stand-in, found at the last fall, and then once a second. */
     private final ArrayDeque<Scope> due = new ArrayDeque<>();
-    /** The beat at which those were found. */
+    /** The beat at which the due scopes were found. */
     private int dueAt;
-    /** The same of the last time that all of them have been looked at: limits go by the stand-ins for falls before it. */
+    /** The value of dueAt when due was last empty: limits use the stand-ins for falls before this beat. */
     volatile int lookedAt;
-    /** The beat at which scopes were walked through last, once a second. */
+    /** The beat of the last walk through the scopes, which takes place once a second. */
     private int walkedAt;
-    /** Whose stand-ins are on their way down to what they use. */
+    /** The stand-ins that are moving down to the measured usage. */
     private final ArrayDeque<Late> late = new ArrayDeque<>();
-    /** Whether there may be stand-ins. To look through 50,000 scopes for none each second would take a twentieth of a core. */
+    /** Whether there may be stand-ins. A walk through 50,000 scopes each second without any would waste a twentieth of a core. */
     private boolean kept;
 
     /**
-     * Who came while the factor was low had no limit of its own until it was measured. Its stand-in goes down by the steps of a tap
-     * (Windows.stepShare), each when Kafka has forgotten what was sent before the last one.
+     * A client that came while the factor was low had no limit of its own until it was measured. Its stand-in goes down in the
+     * steps of a tap (Windows.stepShare), each when Kafka has forgotten what was sent before the previous step.
      */
     private record Late(Scope scope, int type, double rate, int since) {}
 
@@ -52,11 +52,11 @@ final class StandIns {
         this.scopes = scopes;
     }
 
-    /** Measures what can be measured now. Answers whether any scope has another stand-in by that. */
+    /** Measures what can be measured now. Returns whether any scope has got another stand-in. */
     boolean measure(Rule rule, int now) {
         int fellAt = rule.fellAt();
         boolean low = fellAt != Tags.NEVER, falls = low && fellAt - dueAt >= 0;
-        // A beat may be left out.
+        // The watch may skip a beat.
         boolean second = !falls && now - walkedAt >= BEATS_PER_SECOND;
         if (second) {
             walkedAt = now;
@@ -90,7 +90,7 @@ final class StandIns {
         boolean changed = false;
         for (int type : TYPES) {
             Tags tags = scope.lacksStandIn(type, rule, now - back);
-            // At the fall nobody is held back yet; nor is later who had other tags until now.
+            // At the fall no client is held back yet. Later, a client that had other tags until now is not held back either.
             boolean isLate = tags != null && rule.of(tags, type).measured();
             if (tags == null || isLate && scope.inUse(type, now, back) < back) continue;
             double rate = scope.rate(type);

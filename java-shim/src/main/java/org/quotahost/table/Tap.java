@@ -3,13 +3,13 @@ package org.quotahost.table;
 import java.util.ArrayDeque;
 
 /**
- * The tap: how limits follow the factor in force, downwards (no mute above max.mute) and upwards, by the mean of the
- * factor over about the time that Kafka looks back (docs/adr/0017-a-tap-not-a-ramp.md).
+ * The tap: how limits follow the factor in force, downwards (no mute above max.mute) and upwards, by the mean of the factor
+ * over about the time that Kafka looks back (docs/adr/0017-a-tap-not-a-ramp.md).
  *
- * <p>quotahost.throttling.tap is the same in Python, and gives the reason of each number and step; tests/throttling/test_tap.py
- * holds the two equal to the bit. So operations stand here in the same order as there.
+ * <p>quotahost.throttling.tap is the same in Python, and explains each number and step. tests/throttling/test_tap.py checks
+ * that both give the same values to the bit, so the operations must have the same order in both.
  *
- * <p>No step down mutes a client for longer than max.mute. Kafka's throttle time is (rate - bound) / bound x window. A
+ * <p>A step down never mutes a client for longer than max.mute. Kafka's throttle time is (rate - bound) / bound x window. A
  * client at its bound q, measured over a window of W seconds, is muted for at most D seconds if the bound goes no lower
  * than q x W / (W + D). W seconds later its window contains nothing from before the step.
  */
@@ -22,11 +22,11 @@ final class Tap {
     private boolean held;
     private long heldSinceMs;
     private long clientsWaitUntilMs = Long.MIN_VALUE;
-    /** As it counts for the mean. */
+    /** The factor as it counts for the mean. */
     private double factor = 1;
-    /** The factors before it that the mean still reaches back to, the oldest first. */
+    /** The earlier factors that the mean still includes, the oldest first. */
     private final ArrayDeque<Past> factors = new ArrayDeque<>();
-    /** The higher values of Kafka's time, the oldest and highest first. */
+    /** The higher values within the time that Kafka looks back, the oldest and highest first. */
     private final ArrayDeque<Past> values = new ArrayDeque<>();
 
     private record Past(double value, long leftMs) {}
@@ -35,11 +35,11 @@ final class Tap {
      * Kafka's windows, and the pace of limits that follows from them.
      *
      * @param number quota.window.num
-     * @param ms quota.window.size.seconds in ms; 0 takes every step at once
+     * @param ms quota.window.size.seconds in ms; with 0 every step is taken at once
      * @param maxMuteMs the longest mute in ms that a step may cause (max.mute), above 0
      */
     record Windows(int number, long ms, long maxMuteMs) {
-        /** How far Kafka looks back, at most; in the mean, where the windows were empty; and where they were full. */
+        /** How far Kafka looks back at most; the next two methods: in the mean, if the windows were empty, and if they were full. */
         long kafkaMs() {
             return (number + 1) * ms;
         }
@@ -52,17 +52,17 @@ final class Tap {
             return number * ms + ms / 2;
         }
 
-        /** The share of the factor with which a limit begins, where Kafka's windows are empty. */
+        /** Returns the share of the factor at which a limit begins if Kafka's windows are empty. */
         double leastShare() {
             return 1.0 / number;
         }
 
-        /** The part of a limit that a step leaves at least, so that it mutes nobody for longer than max.mute: W / (W + D). */
+        /** Returns the part of a limit that a step leaves at least, so that no client is muted beyond max.mute: W / (W + D). */
         double stepShare() {
             return (double) kafkaMs() / (kafkaMs() + maxMuteMs);
         }
 
-        /** The share of its limit (0..1) that a client gets so many ms after it began with empty windows. */
+        /** Returns the share of its limit (0..1) that a client gets so many ms after it began with empty windows. */
         double rise(long sinceMs) {
             return sinceMs >= emptyMs() ? 1 : Math.max(leastShare(), (double) sinceMs / emptyMs());
         }
@@ -73,14 +73,14 @@ final class Tap {
     }
 
     /**
-     * Moves as far towards a factor (0..1) as is allowed now (monotonic). Answers whether the value has changed.
+     * Moves as far towards a factor (0..1) as is allowed now (monotonic). Returns whether the value has changed.
      *
      * @param hold whether a fence turns back what the limits would slow
      */
     boolean step(Windows windows, double next, boolean hold, long nowMs) {
         remember(counted(next, hold, nowMs), windows.fullMs(), nowMs);
         double start = hold ? Math.min(value, windows.leastShare()) : windows.leastShare() * next;
-        // How full a client's windows are isn't known here: the larger mean delays nobody for what it hasn't sent.
+        // The tap does not know how full a client's windows are. The larger mean delays no client for what it has not sent.
         double target = Math.max(Math.max(mean(windows.fullMs(), nowMs), mean(windows.emptyMs(), nowMs)), start);
         double bounded = Math.max(target, Math.min(value, lowest(windows, nowMs)));
         boolean settled = bounded == target && (bounded == factor || factors.isEmpty());
@@ -120,7 +120,7 @@ final class Tap {
         return (total + factor * (nowMs - begin)) / spanMs;
     }
 
-    /** The lowest value that mutes nobody for longer than max.mute. */
+    /** Returns the lowest value that mutes no client for longer than max.mute. */
     private double lowest(Windows windows, long nowMs) {
         while (!values.isEmpty() && nowMs - values.peekFirst().leftMs >= windows.kafkaMs()) values.removeFirst();
         double highest = values.isEmpty() ? value : Math.max(value, values.peekFirst().value);

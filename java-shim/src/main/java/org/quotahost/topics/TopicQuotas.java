@@ -22,45 +22,45 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Quotas of topics ("Broker side quota (V1)"): while this broker takes in more than is expected of it, the fence turns
- * back produce requests to topics over their thresholds (their own or an equal share) with topics.reject.error; some in shadow.
+ * Quotas of topics ("Broker side quota (V1)"): while this broker takes in more than is expected, the fence turns back produce
+ * requests to topics over their thresholds (their own or an equal share) with topics.reject.error; some only in shadow.
  *
- * <p>No ClientQuotaCallback sees a topic. So one thread reads Kafka's meters and hands the fence the topics (turn), where
- * request threads find them. The meters count a request once it is appended, so one that is turned back does not count.
+ * <p>A ClientQuotaCallback does not see topics. So one thread reads Kafka's meters and hands the topics to the fence (turn),
+ * which request threads ask. The meters count a request after the append, so a request that is turned back does not count.
  */
 public final class TopicQuotas {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.topics");
-    /** The shortest pause between two readings: near the broker's threshold, since what comes in between two is let in. */
+    /** The shortest pause between two readings, used near the broker's threshold, since all bytes between two readings are let in. */
     public static final long NEAR_MS = 20;
-    /** Other pauses: far from the threshold; after a reading that has failed. */
+    /** The pauses far from the threshold, and after a failed reading. */
     private static final long FAR_MS = 100, FAILED_MS = 500;
-    /** With so many topics that a reading takes long, the pause is this many times as long: a tenth of a core at most. */
+    /** If many topics make a reading slow, the pause is this many times as long as the reading: at most a tenth of a core. */
     private static final long PAUSE_PER_READING = 9;
     private static final long LIST_NANOS = 5_000_000_000L;
-    /** Topics of which requests were turned back that the log names in its one line a minute; explain names all. */
+    /** How many topics the log names in its one line a minute; explain names all of them. */
     static final int TOPICS_PER_LINE = 20;
     private static final String MESSAGE =
             "quotahost: this broker and the topic both take in more than is expected (topics.*); nothing was appended";
 
-    /** Since this JVM's start: requests turned back, or not since in shadow; bytes of the former's record batches. */
+    /** Counts since this JVM's start: requests turned back, or only counted in shadow; bytes of batches turned back. */
     public static final LongAdder rejections = new LongAdder(), shadowed = new LongAdder(), rejectedBytes = new LongAdder();
 
-    /** Null for no topic quotas. */
+    /** Null if there are no topic quotas. */
     private volatile Thresholds configured;
     private volatile double share;
     private volatile Over over = Over.NOTHING;
     private final Map<String, InShadow> shadows = new ConcurrentHashMap<>();
     private final TopicUse.OneMinuteRate total = new TopicUse.OneMinuteRate();
     private final Map<String, TopicUse> topics = new ConcurrentHashMap<>();
-    /** By which the last reading went. */
+    /** The thresholds of the last reading. */
     private Thresholds applied;
-    /** When to read next, and when the topics were listed, by System.nanoTime. */
+    /** The times of the next reading and of the last list of topics (System.nanoTime). */
     private long dueAt = System.nanoTime(), listedAt;
     private final LineLimit lines = new LineLimit(1);
 
     // ---- the host --------------------------------------------------------------------------------------------
 
-    /** The next reading goes by these: bytes/s of all topics, NaN for no quotas, and of those with thresholds of their own. */
+    /** Sets bytes/s for all topics (NaN for no quotas) and for topics with their own thresholds; the next reading applies them. */
     public void configure(double bytesPerSecond, String[] names, double[] rates, String[] spared, String error,
             List<String> shadow) {
         Map<String, Double> own = new HashMap<>();
@@ -70,19 +70,19 @@ public final class TopicQuotas {
     }
 
     /**
-     * How many bytes/s this broker expects to take in ("Broker side quota (V1)", low level design, 1): of all topics
-     * together, of each topic with a threshold of its own, and of each other topic an equal share of the rest.
+     * The bytes/s that this broker expects to take in ("Broker side quota (V1)", low level design, 1): of all topics together,
+     * of each topic with a threshold of its own, and of each other topic an equal share of the rest.
      *
      * @param own by topic; Python checks that their sum is at most the total (quotahost.settings.properties)
      */
     record Thresholds(double total, Map<String, Double> own, Set<String> spared, Set<String> shadow,
             RuntimeException answer) {
-        /** The rule by which a topic's threshold is in shadow; null if it is enforced. */
+        /** Returns the rule by which a topic's threshold is in shadow; null if the threshold is enforced. */
         String shadowOf(String topic) {
             return shadow.contains("topics") ? "topics" : shadow.contains("topic." + topic) ? "topic." + topic : null;
         }
 
-        /** The bytes/s expected of each topic without a threshold of its own, if these are the broker's topics. */
+        /** Returns the bytes/s expected of each topic without a threshold of its own, if these are the broker's topics. */
         double share(Collection<String> topics) {
             long others = topics.stream().filter(topic -> !spared.contains(topic) && !own.containsKey(topic)).count();
             double left = total - own.values().stream().mapToDouble(Double::doubleValue).sum();
@@ -92,7 +92,7 @@ public final class TopicQuotas {
 
     // ---- the thread that reads the meters --------------------------------------------------------------------
 
-    /** Reads the meters, once the pause since the last reading is over; called every NEAR_MS. */
+    /** Reads the meters if the pause since the last reading is over; called every NEAR_MS. */
     public void turn() {
         long before = System.nanoTime();
         if (before - dueAt < 0 || configured == null && applied == null) return;
@@ -100,8 +100,8 @@ public final class TopicQuotas {
         try {
             read(before);
         } catch (Throwable e) {
-            turnBack(Map.of(), null); // until the next reading that succeeds
-            throw e; // the schedule counts and logs it, and goes on
+            turnBack(Map.of(), null); // until a reading succeeds
+            throw e; // the schedule counts and logs it, and continues
         }
         long after = System.nanoTime(), pauseMs = rate() > 0.9 * threshold() ? NEAR_MS : FAR_MS;
         dueAt = after + Math.max(TimeUnit.MILLISECONDS.toNanos(pauseMs), PAUSE_PER_READING * (after - before));
@@ -115,7 +115,7 @@ public final class TopicQuotas {
         }
         Meters kafkas = Internals.METERS.get();
         Meters.Of all = kafkas == null ? null : kafkas.of(Meters.BYTES_IN);
-        // A combined node has none while its controller ends (BrokerServer closes its BrokerTopicStats before).
+        // A combined node has no meter while its controller shuts down (BrokerServer closes its BrokerTopicStats earlier).
         Internals.METERS.lacks(all == null && Fence.installed() ? Meters.BYTES_IN : null, nanos);
         if (all == null) {
             turnBack(Map.of(), null);
@@ -131,7 +131,7 @@ public final class TopicQuotas {
         turnBack(total.rate > now.total ? next : Map.of(), now.answer);
     }
 
-    /** Logs which requests were turned back since the last line, at most once a minute; any thread. */
+    /** Logs the requests that were turned back since the last line, at most once a minute; any thread may call this. */
     public void log() {
         List<TopicUse> turnedBack = topics.values().stream().filter(use -> use.turnedBack.sum() > 0).toList();
         if (configured == null || turnedBack.isEmpty() || lines.pass() == LineLimit.NO) return;
@@ -146,7 +146,7 @@ public final class TopicQuotas {
         turnBack(Map.of(), null);
     }
 
-    /** Which topics there are; with them changes the share of those that have no threshold of their own. */
+    /** Lists the topics. Their number changes the share of the topics without a threshold of their own. */
     private void list(Meters kafkas, Thresholds thresholds, long nanos) {
         applied = thresholds;
         Map<String, Meters.Of> meters = kafkas.topics();
@@ -167,7 +167,7 @@ public final class TopicQuotas {
         Fence.turnBack(uses.isEmpty() ? null : over);
     }
 
-    /** Ends the topic quotas: no request is turned back any more. Nobody reads the meters now. */
+    /** Ends the topic quotas, so that no request is turned back any more. The thread that reads the meters has ended. */
     public void close() {
         configured = null;
         end();
@@ -175,7 +175,7 @@ public final class TopicQuotas {
 
     // ---- request threads -------------------------------------------------------------------------------------
 
-    /** By name, the topics that take in more than is expected at this moment, and the error for requests to them. */
+    /** The topics that take in more than is expected now, by name, and the error for requests to them. */
     private record Over(Map<String, TopicUse> topics, RuntimeException answer) implements Fence.Topics {
         private static final Over NOTHING = new Over(Map.of(), null);
 
@@ -204,7 +204,7 @@ public final class TopicQuotas {
 
     // ---- operators -------------------------------------------------------------------------------------------
 
-    /** The bytes/s expected of all topics together; 0 without topic quotas. */
+    /** Returns the bytes/s expected of all topics together; 0 if there are no topic quotas. */
     public double threshold() {
         Thresholds now = configured;
         return now == null ? 0 : now.total;
@@ -226,10 +226,10 @@ public final class TopicQuotas {
         return over.topics.values().stream().filter(use -> use.shadow != null).map(use -> use.topic).sorted().toList();
     }
 
-    /** For how long the topics of a rule in shadow were over their thresholds, and what came in beyond these. */
+    /** For how long the topics of a rule in shadow were over their thresholds, and how many bytes exceeded these. */
     public record InShadow(DoubleAdder seconds, DoubleAdder bytes) {}
 
-    /** By all rules that are or were in shadow, as the property shadow names them. */
+    /** Returns all rules that are or were in shadow, by the names that the property shadow has for them. */
     public Map<String, InShadow> inShadow() {
         return shadows;
     }

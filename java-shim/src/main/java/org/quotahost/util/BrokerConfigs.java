@@ -13,16 +13,16 @@ import org.apache.kafka.common.config.SslConfigs;
 import org.apache.kafka.common.config.types.Password;
 
 /**
- * Which properties, of those that Kafka hands to a callback, the Python host gets, as an operator would write them.
- * What they mean is Python's. Values may be secrets.
+ * The properties that the Python host gets of those that Kafka hands to a callback, in the form in which an operator writes
+ * them. Python interprets them. Values may be secrets.
  *
- * @param properties those whose names begin with PREFIX, but for the callback's class
- * @param broker those of the broker's own that say what it is and how brokers and clients connect to it
+ * @param properties those whose names begin with PREFIX, except the callback's class
+ * @param broker the broker's own properties that say what it is and how brokers and clients connect to it
  */
 public record BrokerConfigs(Map<String, String> properties, Map<String, String> broker) {
-    /** Every property of quotahost begins with this; Kafka lets the callback choose the names that follow. */
+    /** The prefix of all properties of quotahost; Kafka lets the callback choose the names after it. */
     public static final String PREFIX = "client.quota.callback.";
-    /** How the names of the broker's own properties begin that Python gets. */
+    /** The prefixes of the broker's own properties that Python gets. */
     private static final List<String> OF_THE_BROKER = List.of("node.id", "broker.id", "process.roles", "log.dir",
             "quota.window.", "controller.quota.window.", "remote.log.storage.system.enable",
             "listener", "advertised.listeners", "inter.broker.listener.name", "controller.listener.names",
@@ -42,8 +42,8 @@ public record BrokerConfigs(Map<String, String> properties, Map<String, String> 
     }
 
     /**
-     * A value as an operator would write it in the broker's properties; "" for null. Kafka hands plugins a map whose
-     * values are partly parsed (Password, List, Class, Integer) and partly not.
+     * Returns a value as an operator would write it in the broker's properties; "" for null. In the map that Kafka hands to
+     * plugins some values are parsed (Password, List, Class, Integer) and others are not.
      */
     public static String text(Object value) {
         if (value instanceof Password secret) return secret.value();
@@ -52,7 +52,7 @@ public record BrokerConfigs(Map<String, String> properties, Map<String, String> 
         return Objects.toString(value, "").strip();
     }
 
-    /** Log directories as Kafka names them; a plugin may change the working directory of Python's process. */
+    /** Returns log directories as absolute paths, as Kafka names them; a plugin may change Python's working directory. */
     private static String absolute(String directories) {
         return Stream.of(directories.split(",")).map(String::strip).filter(each -> !each.isEmpty())
                 .map(each -> new File(each).getAbsolutePath()).collect(Collectors.joining(","));
@@ -63,7 +63,7 @@ public record BrokerConfigs(Map<String, String> properties, Map<String, String> 
                 .map(each -> each.split(":")[0].toUpperCase(Locale.ROOT));
     }
 
-    /** The names of listeners for the cluster's own nodes: of controllers, and of brokers where clients have another one. */
+    /** Returns the listeners of the cluster's own nodes: the controllers', and the brokers' if clients use another listener. */
     public Set<String> ownListeners() {
         Set<String> own = listeners("controller.listener.names").collect(Collectors.toSet());
         String protocol = broker.getOrDefault("security.inter.broker.protocol", "PLAINTEXT");
@@ -72,7 +72,7 @@ public record BrokerConfigs(Map<String, String> properties, Map<String, String> 
         return own;
     }
 
-    /** The names of all that Kafka can change of its listeners' keystores while it runs (KIP-226). */
+    /** Returns the names of all keystore properties of this broker's listeners that Kafka can change at runtime (KIP-226). */
     public Stream<String> keystores() {
         return listeners("listeners").map(listener -> "listener.name." + listener.toLowerCase(Locale.ROOT) + ".")
                 .flatMap(prefix -> SslConfigs.RECONFIGURABLE_CONFIGS.stream().map(prefix::concat));
@@ -82,24 +82,24 @@ public record BrokerConfigs(Map<String, String> properties, Map<String, String> 
         return properties.getOrDefault(PREFIX + "python.executable", "python3");
     }
 
-    /** Whether Python gets a process of its own. */
+    /** Returns whether Python gets a process of its own. */
     public boolean inChild() {
         return properties.getOrDefault(PREFIX + "python.process", "").equals("child");
     }
 
-    /** A new value of it has another Python start beside the one that runs (python.generation). */
+    /** Returns python.generation. A new value makes another Python start beside the running one. */
     public String generation() {
         return properties.getOrDefault(PREFIX + "python.generation", "");
     }
 
-    /** A map as it comes from Python: names and values alternate. */
+    /** Returns the map that Python sends as an array in which names and values alternate. */
     public static Map<String, String> pairs(String[] flat) {
         Map<String, String> map = new TreeMap<>();
         for (int i = 0; i < flat.length; i += 2) map.put(flat[i], flat[i + 1]);
         return map;
     }
 
-    /** Only the names, since values may be secrets. */
+    /** Returns only the names, since values may be secrets. */
     @Override
     public String toString() {
         return "BrokerConfigs" + properties.keySet();

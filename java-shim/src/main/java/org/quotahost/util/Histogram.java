@@ -3,7 +3,7 @@ package org.quotahost.util;
 import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.stream.IntStream;
 
-/** Counts times in buckets of up to 1, 2, 4, 8 ns and so on, so that a quantile costs neither memory nor a lock. */
+/** A histogram of times in buckets of up to 1, 2, 4, 8 ns and so on, so that a quantile costs neither memory nor a lock. */
 public final class Histogram {
     private final AtomicLongArray counts = new AtomicLongArray(Long.SIZE);
 
@@ -15,7 +15,7 @@ public final class Histogram {
         return IntStream.range(0, counts.length()).mapToLong(counts::get).sum();
     }
 
-    /** The upper bound, in seconds, of the bucket with a quantile (0..1): 0 if there is no time. */
+    /** Returns the upper bound, in seconds, of the bucket with a quantile (0..1); 0 if no time was recorded. */
     public double quantile(double share) {
         long wanted = (long) Math.ceil(share * count());
         long sum = 0;

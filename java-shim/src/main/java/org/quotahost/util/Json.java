@@ -7,18 +7,18 @@ import java.util.Map;
 import java.util.stream.IntStream;
 
 /**
- * Writes JSON, the form in which Python gets what the shim knows: maps, lists, arrays, texts, numbers, booleans, null.
+ * A writer of JSON, the form in which the shim sends its data to Python: maps, lists, arrays, texts, numbers, booleans, null.
  *
- * <p>A number that is not finite becomes null. The text is ASCII, since names may contain anything, and half a surrogate
- * pair, too.
+ * <p>A number that is not finite becomes null. The text is ASCII, since a name may contain any character, and even half of a
+ * surrogate pair.
  */
 public final class Json {
     private Json() {}
 
-    /** A text that is JSON already. */
+    /** A text that is already JSON. */
     public record Raw(String json) {}
 
-    /** An object of these names and values, in turn. */
+    /** Returns an object of these names and values, which alternate. */
     public static Map<String, Object> object(Object... pairs) {
         Map<String, Object> object = new LinkedHashMap<>();
         for (int i = 0; i < pairs.length; i += 2) object.put((String) pairs[i], pairs[i + 1]);

@@ -2,15 +2,15 @@ package org.quotahost.util;
 
 import java.util.function.LongSupplier;
 
-/** Decides which of many like log lines are written, few in each minute, however often a fault is met. */
+/** A limit on similar log lines: only a few are written in each minute, however often a fault occurs. */
 public final class LineLimit {
     public static final long MINUTE = 60_000_000_000L;
-    /** pass() answers it if the line is not to be written. */
+    /** The answer of pass() for a line that must not be written. */
     public static final long NO = -1;
 
     private final int lines;
     private final LongSupplier nanoClock;
-    /** When the minute began in which so many lines were written. */
+    /** When the current minute began, by nanoClock. */
     private long begunAt;
     private int written;
     private long leftOut;
@@ -25,7 +25,7 @@ public final class LineLimit {
         this.nanoClock = nanoClock;
     }
 
-    /** How many lines were left out since the last that was written, if this one is to be written; else NO. */
+    /** Returns how many lines were suppressed since the last written one, if this line may be written; otherwise NO. */
     public synchronized long pass() {
         long now = nanoClock.getAsLong();
         if (now - begunAt >= MINUTE) written = 0;

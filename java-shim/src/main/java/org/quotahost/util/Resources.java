@@ -7,7 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Properties;
 import org.apache.kafka.common.config.ConfigException;
 
-/** Files in jars, beside a class or by their whole path; ConfigException if one is missing or can't be read. */
+/** Files in jars, beside a class or by their whole path; ConfigException if a file is missing or cannot be read. */
 public final class Resources {
     private Resources() {}
 
@@ -25,12 +25,12 @@ public final class Resources {
         try {
             properties.load(new StringReader(text(beside, name)));
             return properties;
-        } catch (IOException e) { // a text in memory has none
+        } catch (IOException e) { // a text in memory throws none
             throw new ConfigException("the jar's " + name + " cannot be read: " + e.getMessage());
         }
     }
 
-    /** Of what this jar was built for: the versions of quotahost and jpype, and Kafka's tested lines. */
+    /** Returns the versions of quotahost and jpype in this jar, and the Kafka lines with which it was tested. */
     public static Properties versions() {
         return properties(Resources.class, "/META-INF/quotahost/versions.properties");
     }

@@ -8,13 +8,13 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One daemon thread with the turns that must go on while Python hangs, each guarded by itself: whatever it throws, errors
- * too, is counted, logged once a minute at most, and all turns come again. What may take long (Kafka's meters of
- * thousands of topics) has a schedule of its own, so that it never holds up the lease's check.
+ * One daemon thread that runs the periodic work which must continue while Python hangs, each turn guarded: if a turn throws
+ * anything, errors too, the failure is counted, logged at most once a minute, and all turns run again. Work that may take long
+ * (Kafka's meters of thousands of topics) has a schedule of its own, so that it never delays the check of the lease.
  *
- * <p>Between turns nothing is allocated. The worker of Java's executors needs memory to wait for the next turn: where the heap
- * is full for a moment it ends, and no turn comes again. A JVM that is to end then (-XX:+ExitOnOutOfMemoryError) does so before
- * the error gets here.
+ * <p>The loop allocates nothing between turns. The worker of Java's executors needs memory to wait for the next turn: if the
+ * heap is full for a moment, the worker ends, and no turn runs again. A JVM with -XX:+ExitOnOutOfMemoryError exits before the
+ * error gets here.
  */
 public final class Schedule {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.watch");
@@ -29,7 +29,7 @@ public final class Schedule {
         private final String name;
         private final Runnable work;
         private final LineLimit lines = new LineLimit(1);
-        /** By System.nanoTime; the schedule's thread alone moves it on. */
+        /** When the turn is due (System.nanoTime); only the schedule's thread changes it. */
         private long due;
 
         private Turn(long pause, String name, Runnable work) {
@@ -54,12 +54,12 @@ public final class Schedule {
         thread.setDaemon(true);
     }
 
-    /** Of all schedules since the start of this JVM. */
+    /** Returns the failures of all schedules since the start of this JVM. */
     public static long failures() {
         return FAILURES.get();
     }
 
-    /** Adds a turn, which comes after each pause of so many ms; the log calls it by this name. */
+    /** Adds work that runs after each pause of so many ms; the log uses the given name. */
     public synchronized void every(long ms, String name, Runnable work) {
         Turn[] more = Arrays.copyOf(turns, turns.length + 1);
         more[turns.length] = new Turn(TimeUnit.MILLISECONDS.toNanos(ms), name, work);
@@ -79,7 +79,7 @@ public final class Schedule {
         }
     }
 
-    /** Counts and logs it. Logging may fail for the same reason, such as a heap that is full; the next turn comes all the same. */
+    /** Counts and logs a failure. If logging fails, too, for example because the heap is full, the next turn still runs. */
     public static void failed(String name, LineLimit lines, Throwable e) {
         FAILURES.incrementAndGet();
         try {
@@ -91,13 +91,13 @@ public final class Schedule {
         }
     }
 
-    /** No further turn begins. */
+    /** Makes sure that no further turn begins. */
     public void end() {
         ended = true;
         LockSupport.unpark(thread);
     }
 
-    /** Ends, and waits for the turn that goes on until a time of System.nanoTime at most. Answers whether it has ended. */
+    /** Ends the schedule and waits for the running turn, at most until this System.nanoTime. Returns whether the thread has ended. */
     public boolean close(long until) {
         end();
         try {

@@ -11,14 +11,14 @@ def _boot():
         import _jpype
         import jpype._core
 
-        # Not jpype.startJVM(), which can only start a JVM: this library (attach.c) hands JPype the JVM that runs.
-        # ignoreUnrecognized, convertStrings, interrupt (signals stay the JVM's), temporary file
+        # jpype.startJVM() can only start a new JVM: this library (attach.c) hands JPype the running JVM.
+        # ignoreUnrecognized, convertStrings, interrupt (Python gets no signals), temporary file
         _jpype.startup({library}, (), True, False, True, None)
         jpype._core.initializeResources()
-    except BaseException:  # a SystemExit that got out would end the broker's process (attach.c)
+    except BaseException:  # an uncaught SystemExit would end the broker (attach.c)
         import traceback
 
-        # JNI's modified UTF-8 has no room for the rest of Unicode.
+        # JNI uses modified UTF-8, so the text must be ASCII.
         return traceback.format_exc().encode("ascii", "backslashreplace").decode()
     return ""
 

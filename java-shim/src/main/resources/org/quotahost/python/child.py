@@ -2,7 +2,7 @@
 import os
 import sys
 
-# First of all: what any import prints must not get among the frames, and what it reads is empty.
+# This comes first: output of imports must not mix with the frames, and imports must read nothing.
 pipes = os.dup(0), os.dup(1)
 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 os.dup2(2, 1)

@@ -28,7 +28,7 @@ import org.quotahost.internals.InternalsFixture;
 import org.quotahost.util.LineLimit;
 import org.quotahost.util.LogCapture;
 
-/** Whose topics and partitions a controller creates in a PAUSE, and what the others are told. */
+/** Tests for which clients a controller creates topics and partitions in a PAUSE, and which error the others get. */
 @ExtendWith(FenceFixture.Reset.class)
 class CreationTest {
     private static final List<Action> CLUSTER =
@@ -94,7 +94,7 @@ class CreationTest {
         return new CreatePartitionsRequest.Builder(data).build();
     }
 
-    /** Brokers send such a question on in an envelope, which broker tests see. */
+    /** Brokers forward such a request in an envelope; broker tests cover that. */
     @Test
     void aQuestionWhetherItCouldBeCreatedPasses() {
         for (boolean only : new boolean[] {true, false}) {

@@ -31,9 +31,7 @@ import org.quotahost.internals.InternalsFixture;
 import org.quotahost.internals.Mute;
 import org.quotahost.util.LineLimit;
 
-/**
- * Fences of a broker, the requests that Kafka asks an authorizer about, and the state that each test has to leave.
- */
+/** Fences of a broker, the requests about which Kafka asks an authorizer, and a reset of the static state after each test. */
 public final class FenceFixture {
     public static final ListenerName LISTENER = ListenerName.forSecurityProtocol(SecurityProtocol.PLAINTEXT);
 
@@ -45,12 +43,12 @@ public final class FenceFixture {
 
     private FenceFixture() {}
 
-    /** One such error, as KafkaApis logs it. */
+    /** Returns such an error, as KafkaApis logs it. */
     public static RuntimeException error() {
         return Errors.NOT_ENOUGH_REPLICAS.exception("quotahost: paused");
     }
 
-    /** A broker's fence in front of that authorizer ("" for the default), configured with more properties. */
+    /** Returns a broker's fence in front of that authorizer ("" for the default), configured with these further properties. */
     public static QuotaFence fence(String authorizer, Map<String, ?> more) {
         QuotaFence fence = new QuotaFence();
         Map<String, Object> properties = new HashMap<>(Map.of("process.roles", "broker,controller", "node.id", "1"));
@@ -61,12 +59,12 @@ public final class FenceFixture {
         return fence;
     }
 
-    /** A request of a client, by its API, principal and client-id. */
+    /** Returns a request of a client, by its API, principal and client-id. */
     public static AuthorizableRequestContext from(ApiKeys key, String user, String clientId) {
         return from(key, new KafkaPrincipal("User", user), clientId);
     }
 
-    /** A request of a principal of any type. */
+    /** Returns a request of a principal of any type. */
     public static AuthorizableRequestContext from(ApiKeys key, KafkaPrincipal principal, String clientId) {
         RequestHeader header = new RequestHeader(key, key.latestVersion(), clientId, 1);
         return new RequestContext(header, "1", InetAddress.getLoopbackAddress(), principal, LISTENER,
@@ -77,14 +75,14 @@ public final class FenceFixture {
         return new Action(operation, new ResourcePattern(type, name, PatternType.LITERAL), 1, true, true);
     }
 
-    /** The actions that Kafka asks about for a produce request to these topics. */
+    /** Returns the actions about which Kafka asks for a produce request to these topics. */
     public static List<Action> write(String... topics) {
         List<Action> actions = new ArrayList<>();
         for (String topic : topics) actions.add(to(AclOperation.WRITE, ResourceType.TOPIC, topic));
         return actions;
     }
 
-    /** How many bytes a call allocates, after it was compiled. */
+    /** Returns how many bytes a call allocates after its compilation. */
     public static long bytesPerCall(Runnable call) {
         ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
         for (int i = 0; i < TIMES; i++) call.run();
@@ -94,7 +92,7 @@ public final class FenceFixture {
         return (threads.getThreadAllocatedBytes(id) - before) / TIMES;
     }
 
-    /** Resets after each test of a class that is extended with it. */
+    /** Resets the state after each test of a class with this extension. */
     public static final class Reset implements AfterEachCallback {
         @Override
         public void afterEach(ExtensionContext test) {
@@ -102,7 +100,7 @@ public final class FenceFixture {
         }
     }
 
-    /** Restores the state that every test of the fence must leave: none installed, open, no client exempt. */
+    /** Restores the state that every test of the fence must leave: no fence installed, open, no client exempt. */
     public static void reset() {
         TurnedBack.clients.clear();
         for (QuotaFence fence : MADE) Utils.closeQuietly(fence, "fence");

@@ -23,10 +23,10 @@ import org.quotahost.QuotaFence;
 import org.quotahost.util.LineLimit;
 import org.quotahost.util.LogCapture;
 
-/** Which clients a closed fence turns back, and with which error. */
+/** Tests which clients a closed fence turns back, and with which error. */
 @ExtendWith(FenceFixture.Reset.class)
 class FenceTest {
-    /** Stands for the forms of exemptions.py; the unit tests of the host have the real ones. */
+    /** Stands for the forms in exemptions.py; the host's unit tests use the real ones. */
     private static final String INTERNAL = "broker-#-*|raft-client-#|__x_#_producer|quotahost-#|quotahost-pipeline";
 
     private static final List<AuthorizationResult> ALLOWED = List.of(AuthorizationResult.ALLOWED);
@@ -75,7 +75,7 @@ class FenceTest {
         assertTurnedBack("ANONYMOUS", "1");
         assertTurnedBack("ANONYMOUS", "broker-1-fetcher-0");
         assertTurnedBack("ANONYMOUS", null);
-        assertTurnedBack("ANONYMOUS", ""); // where brokers authenticate no form of a client-id is exempt, nor the empty one
+        assertTurnedBack("ANONYMOUS", ""); // if brokers authenticate, no form of a client-id is exempt, nor the empty one
         assertEquals(ALLOWED, produce("root", null));
         Exemptions.set(Map.of("boss", "excluded"), new String[0], "");
         assertTurnedBack("root", "x");
@@ -119,13 +119,13 @@ class FenceTest {
             assertEquals(ALLOWED, produce(new KafkaPrincipal("Role", "admins")));
             assertThrows(FenceFixture.PAUSED, () -> produce(new KafkaPrincipal("Role", "root")));
             assertTurnedBack("admins", "x");
-            assertTurnedBack("ANONYMOUS", "x"); // as everybody who does not authenticate
+            assertTurnedBack("ANONYMOUS", "x"); // like all clients that do not authenticate
             assertTrue(Exemptions.passes("root", "x"));
             assertFalse(Exemptions.exempt(new KafkaPrincipal("User", "root"), "x"));
         }
     }
 
-    /** As StandardAuthorizer has it: a principal of a builder's own class counts by its type and name. */
+    /** As in StandardAuthorizer, a principal of a builder's own class counts by its type and name. */
     @Test
     void aSuperUserIsKnownByTypeAndNameWhateverItsPrincipalPrints() throws IOException {
         KafkaPrincipal root = new KafkaPrincipal("User", "root") {
@@ -164,7 +164,7 @@ class FenceTest {
         assertEquals(both, produceTo("__remote_log_metadata", "t"));
     }
 
-    /** A state, and what the thread of the log makes of it. */
+    /** Sets a state, and lets the log's thread report it. */
     private static void logged(boolean paused, boolean turnsBack, boolean shadow, Fence.Affected affected) {
         Fence.state(paused, turnsBack, shadow, affected);
         Fence.logState();
@@ -197,7 +197,7 @@ class FenceTest {
         assertEquals(0, LogCapture.during(() -> logged(true, true, false, null)).lines().count());
     }
 
-    /** Of a broker, and until the host ends: one that stops in a PAUSE would say that this is over. */
+    /** A broker's fence stays installed until the host ends: otherwise a broker that stops would report the end of a PAUSE. */
     @Test
     void itIsInstalledByAFenceOfABrokerWhichKafkaClosesEarly() throws IOException {
         Fence.uninstall();

@@ -11,7 +11,7 @@ import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.junit.jupiter.api.Test;
 import org.quotahost.Proves;
 
-/** Under which name the bytes of a turned back request are counted, of how many clients it is known, and what they may send on. */
+/** Tests the names and clients for which requests that were turned back are counted, and the clients' allowances. */
 class TurnedBackTest {
     private static String name(AuthorizationResult first, String... topics) {
         List<AuthorizationResult> results = new ArrayList<>(Collections.nCopies(topics.length, AuthorizationResult.ALLOWED));

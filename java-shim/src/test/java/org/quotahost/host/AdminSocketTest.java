@@ -27,7 +27,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The socket by which operators ask: who can open it, and what it answers. */
+/** Tests the operators' socket: who can open it, and what it answers. */
 @Timeout(30)
 class AdminSocketTest {
     @TempDir
@@ -71,7 +71,7 @@ class AdminSocketTest {
             open.add(channel);
         }
 
-        /** Null if the broker has closed the connection. */
+        /** Returns null if the broker has closed the connection. */
         String ask(String line) throws IOException {
             try {
                 channel.write(ByteBuffer.wrap((line + "\n").getBytes(StandardCharsets.ISO_8859_1)));
@@ -123,7 +123,7 @@ class AdminSocketTest {
         }
     }
 
-    /** As where each broker is process 1 of its container, and the one before was killed. */
+    /** For example, each broker is process 1 of its container, and the previous broker was killed. */
     @Test
     void aSocketOfItsOwnNameThatNobodyListensAtIsReplaced() throws Exception {
         Files.createDirectory(directory, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));

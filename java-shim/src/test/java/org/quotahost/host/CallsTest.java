@@ -31,14 +31,14 @@ import org.quotahost.table.QuotaTable;
 import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.LogCapture;
 
-/** What Python may call, and the form of calls on the way; broker tests see what the calls do. */
+/** The calls that Python may make, and their form on the wire; broker tests cover what the calls do. */
 class CallsTest {
     private final PythonHost host = new PythonHost(new BrokerConfigs(Map.of(), Map.of("node.id", "7")));
     private final Life life = new Life.InBroker(host,
             new BrokerConfigs(Map.of("client.quota.callback.static.produce", "1M"), Map.of()), new CompletableFuture<>());
     private final Calls calls = life.calls;
 
-    /** The answer in JSON: [problem, value]. */
+    /** Returns the answer in JSON: [problem, value]. */
     private String call(Object... call) {
         return text(calls.call(PythonCalls.bytes(call)));
     }
@@ -65,7 +65,7 @@ class CallsTest {
         assertTrue(text(calls.call(new byte[] {'?'})).matches("\\[\".*\",null]"));
     }
 
-    /** Two threads of Python's that met an exception of Java's at once would end the broker. */
+    /** If two threads of Python's met one exception of Java's together, the broker would end. */
     @Test
     void noExceptionGetsOutWhereTheHeapIsFullEither() {
         var properties = new HashMap<String, String>() {
@@ -78,7 +78,7 @@ class CallsTest {
         try {
             assertEquals("[\"the broker's heap is full\",null]", text(full.calls.call(PythonCalls.bytes("properties"))));
         } catch (FullHeap out) {
-            fail("it got out"); // JUnit would end without a word
+            fail("it got out"); // JUnit itself would end without a message
         }
     }
 
@@ -103,7 +103,7 @@ class CallsTest {
 
     @Test
     void aBatchThatIsNotAnsweredIsTakenOnceMore() {
-        host.inbox.postClient("alice", "app\ud800"); // as a principal builder may make it; no plugin could write it
+        host.inbox.postClient("alice", "app\ud800"); // a principal builder may make such a name; a plugin could not write it
         assertEquals("[null,[[[\"alice\",\"app?\"]],[],false]]", call("take", 0L));
 
         life.close();
@@ -117,7 +117,7 @@ class CallsTest {
         assertEquals(List.of(), host.inbox.take(0).clients());
     }
 
-    /** Such a call waits on when its process has ended, and another life begins. */
+    /** Such a call still waits when its process has ended and another life begins. */
     @Test
     void aCallOfALifeThatIsOverTakesNothingFromTheNextOne() throws Exception {
         Thread left = new Thread(() -> call("take", 500L));
@@ -139,7 +139,7 @@ class CallsTest {
         assertEquals("[null,[0.5,\"full\",true,[\"a\"],[\"a disk\"],[\"a\"],false]]", call("factor"));
     }
 
-    /** Of 50,000 clients with quotas of their own each supplier's name would take as much memory as their rates. */
+    /** If 50,000 clients have quotas of their own, the suppliers' names would take as much memory as the rates. */
     @Test
     void whatTheAnswersOfManyClientsHaveAlikeIsKeptOnce() {
         List<Object> suppliers = new ArrayList<>();
@@ -162,7 +162,7 @@ class CallsTest {
         assertEquals("[null,null]", call("configure", table, shadow, List.of(11, 1_000, 30_000), false, List.of(60_000, "OPEN"), topics));
     }
 
-    /** Whichever rule were taken over first, one of these two changes would turn requests back by a rule that never was. */
+    /** If the rules changed one by one, one of these two changes would turn requests back by a rule that was never set. */
     @Test
     void aChangeOfSeveralRulesTakesEffectAsOne() {
         FenceFixture.fence("none", Map.of());
@@ -177,7 +177,7 @@ class CallsTest {
         assertEquals(0, LogCapture.lines(log, "answered with NOT_ENOUGH_REPLICAS"), log);
     }
 
-    /** Who may create topics chooses names, and the watch asks at each beat, under the table's lock, whether all of them are held. */
+    /** Clients that create topics choose their names, and at each beat the watch checks under the table's lock if all are held. */
     @Test
     @Timeout(10)
     void topicsWhoseNamesWereChosenToCollideHoldNothingUp() {
@@ -193,7 +193,7 @@ class CallsTest {
 
     // ---- the form of a call ----
 
-    /** The same in test_protocol.py: what Python writes is read here. */
+    /** The same bytes are in test_protocol.py: Python writes them, and this test reads them. */
     private static final String GOLDEN = "4c0000000b530000000361736b4e544649fffffffffffffffe443fe00000000000005300000009"
             + "c3a9e5aea2f09d849e420000000200ff690000000200000001ffffffff64000000013ff80000000000004c0000000253000000004c00000000";
 

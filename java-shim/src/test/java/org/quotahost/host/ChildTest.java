@@ -34,7 +34,7 @@ import org.quotahost.inbox.Inboxes;
 import org.quotahost.python.PythonEnvironment;
 import org.quotahost.util.BrokerConfigs;
 
-/** A process in Python's place, which a shell plays: its frames, its end, what is left of it, and how the next one starts. */
+/** A process in Python's place, played by a shell: its frames, its end, its remains, and the start of the next one. */
 class ChildTest {
     private final PythonHost host = new PythonHost(new BrokerConfigs(Map.of(), Map.of("node.id", "1")));
     private Map<String, String> properties = Map.of();
@@ -64,7 +64,7 @@ class ChildTest {
         return child.cause();
     }
 
-    /** A shell's words that write this frame. */
+    /** Returns the shell commands that write this frame. */
     private static String frame(int length, long number, byte[] message) {
         StringBuilder octal = new StringBuilder("printf '");
         var bytes = java.nio.ByteBuffer.allocate(12 + message.length).putInt(length).putLong(number).put(message);
@@ -84,7 +84,7 @@ class ChildTest {
         assertEquals(List.of(""), host.gauges.names("Last", "Value", 2));
     }
 
-    /** Such as one that goes to a terminal or a pipe which nobody reads: in the broker's process it would stop lines alone, too. */
+    /** For example, the log goes to a pipe that nobody reads. In the broker's process this would delay only log lines, too. */
     @Test
     @Timeout(60)
     void aLogThatWaitsHoldsUpNoOtherCall() throws Exception {
@@ -123,14 +123,14 @@ class ChildTest {
         }
     }
 
-    /** Such as one in which a plugin has closed all files, or has started another program in its place. */
+    /** For example, a plugin has closed all files, or has started another program in place of Python. */
     @Test
     void oneThatCanCallNoMoreIsEndedWhateverItDoes() throws Exception {
         String why = end(start("exec >&-; sleep 30"));
         assertTrue(why.endsWith("ended by SIGKILL: it has closed the pipe of its calls"), why);
     }
 
-    /** The host thread asks without waiting, and may do so between the two ends. */
+    /** The host thread asks without waiting, and may ask between the end of the pipe and the end of the process. */
     @Test
     void whyAnUpgradeEndedIsToldThoughItsPipeEndedFirst() throws Exception {
         Child child = start("echo a plugin is missing >&2; exec >&-; sleep 0.02; exit 3", true);
@@ -160,7 +160,7 @@ class ChildTest {
     void aProcessThatDoesNotReadIsKilledAllTheSame() throws Exception {
         String many = frame(1, "properties");
         properties = Map.of("client.quota.callback.x", "x".repeat(100_000));
-        // Of the shell's own child the pipes stay open, as of a process that a plugin has started.
+        // The pipes of the shell's own child stay open, like those of a process that a plugin has started.
         Child child = start(many + "; " + many + "; " + many + "; sleep 10");
         assertFalse(child.ended(500));
         child.kill("it hangs");
@@ -178,7 +178,7 @@ class ChildTest {
         end(child);
     }
 
-    /** Such as one that an administrator has asked for and not applied. */
+    /** For example, an administrator has asked for the upgrade and not applied it. */
     @Test
     @Timeout(60)
     void oneThatGetsNoTurnLeavesNoThreadBehindAndChangesNothing() throws Exception {
@@ -220,7 +220,7 @@ class ChildTest {
         }
     }
 
-    /** A broker with a child has stored it for the whole cluster, say. */
+    /** For example, a broker with a child has stored it for the whole cluster. */
     @Test
     @Timeout(30)
     void withPythonInTheBrokerAGenerationThatIsStoredAllTheSameHindersNoOtherChange() throws Exception {
@@ -257,11 +257,11 @@ class ChildTest {
 
     // ---- the next life; broker tests see what an upgrade does ----
 
-    /** A shell's words that start as Python does. */
+    /** The shell commands that start like Python. */
     private static final String START = frame(0, "starting") + "; " + frame(0, "built") + "; "
             + frame(0, "ready", List.of(), List.of()) + "\n";
 
-    /** The properties of a broker whose Python this shell plays; {@code executable} is its last answer to the probe. */
+    /** Returns properties of a broker whose Python is this shell script; {@code executable} is its last answer to the probe. */
     private Map<String, String> python(String executable, String script) throws Exception {
         Path python = Files.writeString(folder.resolve("python"), "#!/bin/sh\ncase \"$3\" in *host.bridge*) ;;"
                 + " *) echo version=3.11.2; echo quotahost=0; " + executable + "; exit;; esac\n" + script + "\n");
@@ -287,22 +287,22 @@ class ChildTest {
         assertEquals(30_000, Lives.pause(Integer.MAX_VALUE));
     }
 
-    /** Such as a machine that can make no further thread: whatever hinders one life, the next one may begin. */
+    /** For example, the machine cannot make another thread. Whatever prevents one life, the next one may begin. */
     @Test
     @Timeout(60)
     void aLifeThatCannotBeginIsFollowedByAnother() throws Exception {
         Path probes = Files.writeString(folder.resolve("probes"), ""), lives = Files.writeString(folder.resolve("lives"), "");
-        // The second answer to the probe lacks the executable, which nothing foresees.
+        // The second answer to the probe lacks the executable, which the code does not expect.
         PythonHost host = started(python("echo >> " + probes + "; [ $(wc -l < " + probes + ") = 2 ] || echo executable=$0",
                 "echo >> " + lives + "\n[ $(wc -l < " + lives + ") = 2 ] && exit 1\n" + START
                 + "[ $(wc -l < " + lives + ") = 1 ] || exec sleep 50\n"
-                + frame(1, "ready", List.of(), List.of()) + "; head -c 12 > /dev/null; exit 1")); // once it is ready
+                + frame(1, "ready", List.of(), List.of()) + "; head -c 12 > /dev/null; exit 1")); // as soon as it is ready
 
         while (Files.readString(lives).length() < 3) Thread.sleep(10);
         end(host);
     }
 
-    /** Such as where tests have clusters of their own in one JVM: what the end of a host takes away is not the next one's. */
+    /** For example, tests have several clusters in one JVM: the end of a host must not remove what belongs to the next host. */
     @Test
     @Timeout(60)
     void aHostBeginsOnceTheOneBeforeItHasEnded() throws Exception {
@@ -329,7 +329,7 @@ class ChildTest {
         PythonHost.release(begins.get());
     }
 
-    /** The thread that has called waits for nothing else. */
+    /** The calling thread waits for nothing else. */
     @Test
     @Timeout(60)
     void aProcessIsAnsweredAlsoWhereTheHeapIsFull() throws Exception {
@@ -343,7 +343,7 @@ class ChildTest {
         assertTrue(why.contains("exit code 3"), why);
     }
 
-    /** Such as a heap that is full for a moment: what serves goes on, and is followed by another one when it ends. */
+    /** For example, the heap is full for a moment: the serving Python goes on, and another one follows when it ends. */
     @Test
     @Timeout(60)
     void anErrorOfAMomentEndsNeitherPythonNorWhoLooksAfterIt() throws Exception {
@@ -367,7 +367,7 @@ class ChildTest {
         end(host);
     }
 
-    /** The thread that asks the interpreter about itself ends without an answer. */
+    /** The thread that probes the interpreter ends without an answer. */
     @Test
     @Timeout(60)
     void aProbeThatTheFullHeapEndsDelaysTheNextLifeAndDoesNotPreventIt() throws Exception {
@@ -389,7 +389,7 @@ class ChildTest {
         end(host);
     }
 
-    /** The next one starts with the properties that were in force, since the new ones may be why it ended. */
+    /** The next life starts with the properties that were in force, since the new ones may have ended the previous life. */
     @Test
     @Timeout(60)
     void aChangeThatPythonHadTakenWhenItEndedIsShownAsRefused() throws Exception {
@@ -407,14 +407,14 @@ class ChildTest {
         end(host);
     }
 
-    /** What serves ends again and again: a better one must not wait for the pause, nor after an end of its own. */
+    /** The serving Python ends repeatedly. A better one must not wait for the pause, neither now nor after an end of its own. */
     @Test
     @Timeout(120)
     void anUpgradeInThePauseAfterManyShortLivesIsBuiltAndEndsThePauses() throws Exception {
         Path lives = Files.writeString(folder.resolve("lives"), ""), ended = folder.resolve("ended");
         Map<String, String> properties = python("echo executable=$0", "echo >> " + lives + "\n" + START
                 + "[ $(wc -l < " + lives + ") -le 6 ] || while [ ! -e " + ended + " ]; do sleep 0.1; done; rm -f " + ended + "\n"
-                + frame(1, "ready", List.of(), List.of()) + "; head -c 12 > /dev/null; exit 1"); // once it is ready
+                + frame(1, "ready", List.of(), List.of()) + "; head -c 12 > /dev/null; exit 1"); // as soon as it is ready
         PythonHost host = started(properties);
         while (host.lives.restarts < 6) Thread.sleep(10); // the pause is 8 s
         host.gauges.set("Host", "", "ConfigRefused", 1); // until another generation serves
@@ -434,15 +434,15 @@ class ChildTest {
         end(host);
     }
 
-    /** Such as where a plugin hangs while it is built, so that what served cannot start again, and the upgrade is to help. */
+    /** For example, a plugin hangs while it is built, so the serving Python cannot start again, and the upgrade should help. */
     @Test
-    @Timeout(50) // one that is not ready is killed after 60 s
+    @Timeout(50) // a Python that is not ready is killed after 60 s
     void anUpgradeDoesNotWaitForALifeThatHangsAtItsStart() throws Exception {
         Path lives = Files.writeString(folder.resolve("lives"), "");
         Map<String, String> properties = python("echo executable=$0", "echo >> " + lives + "\n"
                 + "[ $(wc -l < " + lives + ") = 2 ] && { " + frame(0, "starting") + "; exec sleep 100; }\n" + START
                 + "[ $(wc -l < " + lives + ") = 1 ] || exec sleep 100\n"
-                + frame(1, "ready", List.of(), List.of()) + "; head -c 12 > /dev/null; exit 1"); // once it is ready
+                + frame(1, "ready", List.of(), List.of()) + "; head -c 12 > /dev/null; exit 1"); // as soon as it is ready
         PythonHost host = started(properties);
         while (Files.readString(lives).length() < 2) Thread.sleep(10);
         host.gauges.set("Host", "", "ConfigRefused", 1); // until another generation serves
@@ -455,13 +455,13 @@ class ChildTest {
         end(host);
     }
 
-    /** Such as where a plugin hangs, and the upgrade is to help: the change from before it must not hold again. */
+    /** For example, a plugin hangs, and the upgrade should help: the change before the upgrade must not come into force later. */
     @Test
     @Timeout(60)
     void afterAnUpgradeNoChangeHoldsThatTheOldPythonHasNotTaken() throws Exception {
         Map<String, String> properties = python("echo executable=$0", START + "exec sleep 50");
         PythonHost host = started(properties);
-        host.inbox.cluster("c", List.of("1")); // Kafka has applied what it had stored
+        host.inbox.cluster("c", List.of("1")); // Kafka has applied its stored properties
         Map<String, String> next = new HashMap<>(properties);
         next.put("client.quota.callback.floor.bytes", "7");
         host.apply(next);
@@ -470,7 +470,7 @@ class ChildTest {
         host.apply(next);
         while (host.gauges.names("Host", "ConfigRefused", 0).isEmpty()) Thread.sleep(10);
 
-        List<Object> changes = new ArrayList<>(List.of(next)); // the new one has begun with it
+        List<Object> changes = new ArrayList<>(List.of(next)); // the new Python has begun with this change
         synchronized (host.lives) { // it has its turn
             Inboxes.awaitEvents(host.inbox).stream().filter(event -> event.kind().equals("reconfigure"))
                     .forEach(event -> changes.addAll(event.fields()));
@@ -479,7 +479,7 @@ class ChildTest {
         end(host);
     }
 
-    /** Only the broker that is asked can refuse a change: another one may have no such Python. */
+    /** Only the broker that gets the request can refuse a change: another broker may have no such Python. */
     @Test
     @Timeout(60)
     void aGenerationThatCannotBeBuiltIsShownUntilItIsChangedAgainAndOtherPropertiesHoldAllTheSame() throws Exception {
@@ -487,14 +487,14 @@ class ChildTest {
         Map<String, String> properties = python("echo executable=$0", "[ -e " + second + " ] && exit 1; touch " + second + "\n"
                 + START + "exec sleep 50");
         PythonHost host = started(properties);
-        host.inbox.cluster("c", List.of("1")); // Kafka has applied what it had stored
+        host.inbox.cluster("c", List.of("1")); // Kafka has applied its stored properties
         Map<String, String> next = new HashMap<>(properties);
         next.putAll(Map.of("client.quota.callback.python.generation", "2", "client.quota.callback.floor.bytes", "7"));
         Inboxes.awaitEvents(host.inbox);
         host.apply(next);
 
         assertEquals(List.of(List.of(next)), Inboxes.awaitEvents(host.inbox).stream().map(Batch.Event::fields).toList());
-        host.gauges.set("Host", "", "ConfigRefused", 0); // as Python does once the properties are in force
+        host.gauges.set("Host", "", "ConfigRefused", 0); // Python does this when the properties are in force
         assertEquals(List.of(""), host.gauges.names("Host", "ConfigRefused", 1));
         host.apply(properties);
         assertEquals(List.of(""), host.gauges.names("Host", "ConfigRefused", 0));

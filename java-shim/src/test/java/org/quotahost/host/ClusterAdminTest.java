@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
 import org.quotahost.util.LogCapture;
 
-/** What a question to the cluster ends in where nobody answers; broker tests see the answers. */
+/** Tests how a question to the cluster ends if no broker answers; broker tests cover the answers. */
 class ClusterAdminTest {
     private final ClusterAdmin admin = new ClusterAdmin("quotahost-1");
 
@@ -62,7 +62,7 @@ class ClusterAdminTest {
         }
     }
 
-    /** As while it resolves a name, or logs in by Kerberos; here its TLS is being set up. */
+    /** The client may also hang while it resolves a name or logs in by Kerberos; here it hangs while it sets up TLS. */
     @Test
     @Timeout(20)
     void aClientWhoseThreadHangsDelaysNoChangeAndNoShutdown() throws Exception {
@@ -81,7 +81,7 @@ class ClusterAdminTest {
         }
     }
 
-    /** Kafka's client calls it on its own thread. */
+    /** Kafka's client calls this on its own thread. */
     public static final class Hanging extends DefaultSslEngineFactory {
         private static final CountDownLatch begun = new CountDownLatch(1), end = new CountDownLatch(1);
 

@@ -1,6 +1,6 @@
 package org.quotahost.host;
 
-/** As where the heap is full for longer: nobody can make a text of it. */
+/** An error as if the heap were full for longer: its text cannot be made. */
 final class FullHeap extends OutOfMemoryError {
     private static final long serialVersionUID = 1;
 

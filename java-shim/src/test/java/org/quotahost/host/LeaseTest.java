@@ -13,7 +13,7 @@ import net.jqwik.api.constraints.IntRange;
 import org.junit.jupiter.api.Test;
 import org.quotahost.util.LogCapture;
 
-/** When the fallback comes into force and when it ends, what the log says of it, and any validity. */
+/** Tests when the fallback comes into force and ends, what the log says about it, and all values of validity. */
 class LeaseTest {
     private long now = 1_000;
     private final List<Double> applied = new ArrayList<>();
@@ -29,7 +29,7 @@ class LeaseTest {
 
     @Test
     void aBrokerThatIsStoppedInTheMidstOfALookHasSeenNoSilence() {
-        Iterator<Long> seconds = List.of(0L, 0L, 1L, 60L).iterator(); // the stop is between the last two
+        Iterator<Long> seconds = List.of(0L, 0L, 1L, 60L).iterator(); // the process is stopped between the last two
         Lease stopped = new Lease(() -> seconds.next() * 1_000_000_000, applied::add);
         stopped.configure(10_000, "PAUSE");
 

@@ -6,7 +6,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 
-/** Calls as Python makes them (quotahost.broker.host.messages.encode). */
+/** Encodes calls like Python (quotahost.broker.host.messages.encode). */
 final class PythonCalls {
     private PythonCalls() {}
 

@@ -19,9 +19,7 @@ import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.inbox.Inboxes;
 import org.quotahost.util.BrokerConfigs;
 
-/**
- * Questions go to Python as events, and each answer finds the one who asked; an administrator's change waits for a verdict.
- */
+/** Questions go to Python as events, each answer reaches its asker, and an administrator's change waits for a verdict. */
 class QuestionsTest {
     private static final String NAME = "client.quota.callback.static.produce";
 
@@ -51,14 +49,14 @@ class QuestionsTest {
 
     @Test
     void withoutAnAnswerInTimeThereIsNoneAndTheHostDoesNotGetTheQuestionLater() {
-        inbox.postEvent("stored", List.of("1")); // its field is no ticket
+        inbox.postEvent("stored", List.of("1")); // its field is not a ticket
 
         assertNull(questions.ask("question", List.of("clients"), 10));
 
         assertEquals(List.of("stored"), Inboxes.awaitEvents(inbox).stream().map(Batch.Event::kind).toList());
     }
 
-    /** All of a JVM share it, and where the heap is full it ends. */
+    /** All code in a JVM shares Java's thread for timeouts, and a full heap ends that thread. */
     @Test
     @Timeout(30)
     void whoAsksDoesNotDependOnJavasThreadForTimeouts() {
@@ -86,7 +84,7 @@ class QuestionsTest {
         questions.answer("1", "late");
         questions.answer("77", "never asked");
 
-        inbox.take(0); // the question that was taken back has woken the host for nothing
+        inbox.take(0); // the withdrawn question has woken the host
         var next = CompletableFuture.supplyAsync(() -> questions.ask("question", List.of("clients"), 30_000));
         String ticket = ticket(Inboxes.awaitEvents(inbox).get(0));
         assertTrue(!ticket.equals("1") && !next.isDone());
@@ -98,7 +96,7 @@ class QuestionsTest {
         return new BrokerConfigs(Map.of(NAME, rate), Map.of());
     }
 
-    /** The host's answer to the events that wait. */
+    /** Lets the host answer the events that wait. */
     private void answer(String problem) {
         for (Batch.Event event : Inboxes.awaitEvents(inbox)) questions.answer(ticket(event), problem);
     }

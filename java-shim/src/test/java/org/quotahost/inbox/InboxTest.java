@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Timeout;
 import org.quotahost.Samples;
 import org.quotahost.inbox.Inbox.Batch;
 
-/** Posts of unknown clients, and what Kafka tells, also where many threads post while one takes. */
+/** Tests posts of unknown clients and Kafka's reports, also while many threads post and one takes. */
 @Timeout(60)
 class InboxTest {
     private static final int PRODUCERS = 4;
@@ -44,7 +44,7 @@ class InboxTest {
         assertEquals(0, inbox.take(0).clients().size());
     }
 
-    /** A Python that ends again and again gives back what it has taken; a client's next request posts it again. */
+    /** A Python that ends repeatedly gives back what it has taken; the client's next request posts it again. */
     @Test
     void ofThePostsThatComeBackNoMoreAreKeptThanOfNewOnes() {
         for (int i = 0; i < Inbox.MOST + 5_000; i++) inbox.askAgain(new Batch.Lookup("new-" + i, "c", 1));
@@ -89,7 +89,7 @@ class InboxTest {
         clientQuota("bob", null);
 
         assertEquals(List.of("client-quota[PRODUCE, name, bob, , , ]"), kinds());
-        clientQuota("bob", null); // the other callback of a combined node
+        clientQuota("bob", null); // the report of a combined node's other callback
         assertEquals(List.of(), kinds());
     }
 
@@ -109,7 +109,7 @@ class InboxTest {
                 "client-quota[PRODUCE, name, alice, , , 1.0]"), kinds());
     }
 
-    /** A process of its own gets no larger answer than Calls.MOST: a million quotas at once would end each host. */
+    /** An answer to a child process has at most Calls.MOST bytes: a million quotas at once would end each host. */
     @Test
     void manyQuotasComeAPartAtATimeAndNoClientBeforeTheHostKnowsThemAll() {
         for (int i = 0; i < 2 * Inbox.MOST_FACTS + 5; i++) clientQuota("user-" + i, 1.0);
@@ -134,7 +134,7 @@ class InboxTest {
         return inbox.take(0).events().stream().map(e -> e.kind() + e.fields()).toList();
     }
 
-    /** Each request may have another client-id. */
+    /** Each request may have a different client-id. */
     @Test
     void namesThatWereChosenToCollideArePostedAndAskedForAsQuickly() {
         List<String> ids = Samples.ofOneHash(16);
@@ -158,7 +158,7 @@ class InboxTest {
         for (Thread thread : threads) thread.join();
     }
 
-    /** A request thread does not wait for the others, so each may exceed the bound by one. */
+    /** Request threads do not wait for each other, so each may exceed the bound by one. */
     @Test
     void manyProducersStayWithinTheBoundAndWhatIsDroppedIsCounted() throws InterruptedException {
         join(start(p -> IntStream.range(0, 20_000).forEach(i -> inbox.postClient("p" + p, "c" + i))));
@@ -169,7 +169,7 @@ class InboxTest {
         assertEquals(depth, Inboxes.drain(inbox).size());
     }
 
-    /** Each thread's events come in its own order, and the last rate of a client quota always comes. */
+    /** Each thread's events come in the order of that thread, and the last rate of a client quota always comes. */
     @Test
     void eventsOfEachThreadKeepTheirOrderAndNoneIsLost() throws InterruptedException {
         List<Thread> producers = start(p -> IntStream.range(0, 2_000).forEach(i -> {
@@ -191,7 +191,7 @@ class InboxTest {
         assertEquals(Map.of("u0", "2000.0", "u1", "2000.0", "u2", "2000.0", "u3", "2000.0"), rates);
     }
 
-    /** The post and the start of the wait meet in all ways; the wait is far longer than the test may take. */
+    /** The post and the start of the wait overlap in all ways. The wait is far longer than the test may take. */
     @RepeatedTest(500)
     void aWaitIsAlwaysEndedByAPost(org.junit.jupiter.api.RepetitionInfo info) throws InterruptedException {
         Thread producer = new Thread(() -> {

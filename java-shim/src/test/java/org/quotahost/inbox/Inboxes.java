@@ -19,7 +19,7 @@ public final class Inboxes {
         return names;
     }
 
-    /** The entity of a user. */
+    /** Returns the entity of a user. */
     public static ClientQuotaEntity user(ConfigEntityType type, String name) {
         return () -> List.of(new ClientQuotaEntity.ConfigEntity() {
             @Override

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.quotahost.fence.FenceFixture;
 
-/** Which lines the broker's log4j2 writes once quotahost's filter is in it. */
+/** Tests which lines the broker's log4j2 writes when quotahost's filter is installed. */
 class BrokerLogTest {
     private static final String SCALA = "kafka.server.ClientQuotaManager";
     private static final String JAVA = "org.apache.kafka.server.quota.ClientQuotaManager";
@@ -68,7 +68,7 @@ class BrokerLogTest {
         for (int i = 0; i < sensors; i++) LogManager.getLogger(logger).info(CHANGED, "{client-id=" + i + "}", 1000.0 * i);
     }
 
-    /** As Scala's macro does: a question first, then the finished line. */
+    /** Acts like Scala's macro: it asks whether the level is on, and then writes the finished line. */
     private static void kafkaOfScalaReadsLimits(int sensors) {
         ExtendedLogger log = LogManager.getContext(false).getLogger(SCALA);
         for (int i = 0; i < sensors; i++) {
@@ -102,14 +102,14 @@ class BrokerLogTest {
         assertEquals(List.of(), written);
     }
 
-    /** As a broker's SLF4J hands more than two parameters on. */
+    /** Returns more than two parameters in the form of a broker's SLF4J. */
     private static Object[] fault(Object... parameters) {
         return parameters;
     }
 
     @Test
     void aFaultOfKafkasThatOnlyQuotaCallbacksMeetIsLoggedOnceAMinute() {
-        context.reconfigure(); // a filter that has seen no such fault yet
+        context.reconfigure(); // makes a filter that has not seen such a fault yet
         listen();
         Logger faults = LogManager.getLogger("org.apache.kafka.server.fault.LoggingFaultHandler");
         String changes = "Uncaught exception while publishing dynamic topic or cluster changes from MetadataDelta up to ";

@@ -2,13 +2,13 @@ package org.quotahost.internals;
 
 import org.apache.kafka.common.requests.AbstractRequest;
 
-/** What a test has in place of Kafka's internals: kafka_2.13.jar is not on the class path of these tests. */
+/** The replacements of Kafka's internals in tests, since kafka_2.13.jar is not on their class path. */
 public final class InternalsFixture {
     private static final ThreadLocal<Request> CURRENT = new ThreadLocal<>();
 
     private InternalsFixture() {}
 
-    /** Takes this for what was found; null for nothing. */
+    /** Sets what was found; null for nothing. */
     static <T> void find(Internals.Internal<T> use, T instead) {
         use.tried = true;
         use.found = instead;
@@ -16,15 +16,15 @@ public final class InternalsFixture {
         use.lacksSince = 0;
     }
 
-    /** What Kafka has of a request; this thread handles it. */
+    /** Kafka's request that this thread handles. */
     public record Request(AbstractRequest loggableRequest, int sizeInBytes) {}
 
-    /** This thread handles a request of 1 MB with this body, and Kafka mutes; null for a Kafka that tells nothing. */
+    /** Makes this thread handle a request of 1 MB with this body, on a Kafka that mutes; null for a Kafka that shows no request. */
     public static void handles(AbstractRequest body) {
         handles(body, 1_000_000);
     }
 
-    /** The same with a request of so many bytes. */
+    /** Does the same with a request of so many bytes. */
     public static void handles(AbstractRequest body, int bytes) {
         try {
             find(Internals.REQUESTS, body == null ? null : new Requests(CURRENT, Request.class));
@@ -35,7 +35,7 @@ public final class InternalsFixture {
         find(Internals.MUTE, true);
     }
 
-    /** Takes these meters for Kafka's. */
+    /** Uses these meters as Kafka's. */
     public static void meters(Meters meters) {
         find(Internals.METERS, meters);
     }

@@ -28,9 +28,9 @@ import org.quotahost.PythonQuotaCallback;
 import org.quotahost.QuotaFence;
 import org.quotahost.util.LogCapture;
 
-/** What happens where something is missing that is no public API: tests/broker/host/test_internals.py starts brokers. */
+/** Tests what happens if something without a public API is missing; tests/broker/host/test_internals.py starts brokers. */
 class InternalsTest {
-    /** What the log says at the start in a JVM without this jar. */
+    /** Returns the log of a start in a JVM without this jar. */
     private static String startWithout(String jar) throws Exception {
         try (URLClassLoader loader = new URLClassLoader(classPath(jar), ClassLoader.getPlatformClassLoader())) {
             Method start = loader.loadClass(Internals.class.getName()).getMethod("start", Class.class);
@@ -69,14 +69,14 @@ class InternalsTest {
 
     // ---- Kafka's interfaces ----------------------------------------------------------------------------------
 
-    /** A much later Kafka's. */
+    /** The interface of a much later Kafka. */
     interface Demanding extends ClientQuotaCallback {
         default void mayBeThere() {}
 
         void mustBeThere(String group, int[] types);
     }
 
-    /** A class of ours as that Kafka sees it. */
+    /** A class of ours as that Kafka would see it. */
     abstract static class Ours extends PythonQuotaCallback implements Demanding {}
 
     @Test
@@ -96,7 +96,7 @@ class InternalsTest {
         assertNull(Internals.untested(version, ""));
     }
 
-    /** A broker takes its MBeans away while it stops, some seconds before its callback is closed. */
+    /** A broker removes its MBeans while it stops, some seconds before it closes its callback. */
     @Test
     void whatLacksForTwoMinutesWithoutABreakIsMissing() {
         Internals.Internal<Boolean> use = new Internals.Internal<>("Use", "nothing follows", () -> true);

@@ -23,9 +23,9 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.quotahost.util.Beans;
 import org.quotahost.util.LogCapture;
 
-/** What Kafka's MBeans tell; a broker whose configuration keeps what Kafka measures out of JMX says so at its start. */
+/** Tests what Kafka's MBeans show; a broker that keeps Kafka's measurements out of JMX logs this at its start. */
 class KafkaBeansTest {
-    /** Goes on from test to test, as KafkaBeans looks for names now and then. */
+    /** Time goes on from test to test, since KafkaBeans looks for names only now and then. */
     private static long now = System.nanoTime();
 
     private static long later() {
@@ -65,7 +65,7 @@ class KafkaBeansTest {
         assertFalse(missing(List.of("org.apache.kafka.common.metrics.JmxReporter")));
     }
 
-    /** Kafka counts them by version and network thread (KIP-511). */
+    /** Kafka counts connections by version and network thread (KIP-511). */
     @Test
     void connectionsOfAllVersionsAndThreadsOfASoftwareAreAddedUp() throws Exception {
         String form = "kafka.server:type=socket-server-metrics,clientSoftwareName=sarama,clientSoftwareVersion=%s,"
@@ -78,7 +78,7 @@ class KafkaBeansTest {
         }
     }
 
-    /** A broker that has just come to its cluster. */
+    /** The broker has just joined its cluster. */
     @Test
     void theFirstConnectionForALongTimeIsNoSoftwareThatLacks() throws Exception {
         String thread = "kafka.server:type=socket-server-metrics,listener=PLAINTEXT,networkProcessor=1";
@@ -109,7 +109,7 @@ class KafkaBeansTest {
         }
     }
 
-    /** By the name of what is missing then: what is there of Kafka's MBeans, and what is asked for. */
+    /** Returns, by the name of what is missing: the MBeans that exist, and the question. */
     static Stream<Arguments> whatABrokerHas() {
         String thread = "kafka.server:type=socket-server-metrics,listener=PLAINTEXT,networkProcessor=1";
         return Stream.of(

@@ -22,7 +22,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What Python gets of the keystores that Kafka reads. */
+/** Tests what Python gets of the keystores that Kafka reads. */
 class KeystoresTest {
     private static final String PASSWORD = "changeit";
     private static final String SUBJECT = "CN=broker-1,OU=kafka,O=quotahost";
@@ -46,14 +46,14 @@ class KeystoresTest {
                 "-genkeypair", "-alias", "broker", "-keyalg", "EC", "-dname", subject, "-storetype", type,
                 "-keystore", file.toString(), "-storepass", PASSWORD, "-keypass", PASSWORD));
         Process keytool = new ProcessBuilder(command).redirectErrorStream(true).start();
-        keytool.getOutputStream().close(); // it never waits for an answer
+        keytool.getOutputStream().close(); // keytool must never wait for an answer
         String output = new String(keytool.getInputStream().readAllBytes());
         if (keytool.waitFor() != 0) throw new IllegalStateException(output);
         if (type.equals("PKCS12")) addSecretKey(file);
         return file;
     }
 
-    /** As the first entry; Kafka takes no notice of it. */
+    /** Adds a secret key as the first entry; Kafka ignores it. */
     private static void addSecretKey(Path file) throws Exception {
         var password = new KeyStore.PasswordProtection(PASSWORD.toCharArray());
         KeyStore made = KeyStore.getInstance(file.toFile(), PASSWORD.toCharArray()), store = KeyStore.getInstance("PKCS12");

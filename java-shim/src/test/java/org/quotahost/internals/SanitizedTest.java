@@ -12,7 +12,7 @@ import org.apache.kafka.common.utils.Sanitizer;
 import org.quotahost.util.Json;
 import org.quotahost.util.Names;
 
-/** Our names in metric tags and MBeans are those of Kafka's Sanitizer. */
+/** Tests that our names in metric tags and MBeans equal those of Kafka's Sanitizer. */
 class SanitizedTest {
     @Property
     void namesAreThoseOfKafka(@ForAll String name) {

@@ -20,7 +20,7 @@ import javax.management.openmbean.TabularData;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/** The numbers and tables as JMX and other readers see them. */
+/** Tests the numbers and tables that JMX and other readers see. */
 class GaugesTest {
     private final MBeanServer server = ManagementFactory.getPlatformMBeanServer();
     private final Gauges gauges = new Gauges();
@@ -103,7 +103,7 @@ class GaugesTest {
     void closingTakesEveryMBeanAwayAndASecondLifeMayHaveTheSameNames() throws Exception {
         gauges.add("Test", "", "Depth", () -> value);
         gauges.close();
-        gauges.set("Test", "", "Depth", 1); // by a thread of Python's that goes on
+        gauges.set("Test", "", "Depth", 1); // a call from a Python thread that still runs
         assertFalse(server.isRegistered(name("Test")));
 
         Gauges last = new Gauges();

@@ -16,7 +16,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.quotahost.util.Resources;
 
-/** An interpreter that cannot work is refused with a message that says what to do. */
+/** Tests that an interpreter that cannot work is refused with a message that gives the remedy. */
 class PythonEnvironmentTest {
     @Test
     void whatTheProbeSaysIsWrongIsToldWithThePropertyAndTheRemedy(@TempDir Path folder) throws Exception {
@@ -50,7 +50,7 @@ class PythonEnvironmentTest {
         }
     }
 
-    /** A path that this locale can't write, say. */
+    /** For example, a path that cannot be written in this locale. */
     @Test
     void aPathThatIsNoneIsRefusedByItsName() {
         String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of("/a\0b", true)).getMessage();
@@ -58,7 +58,7 @@ class PythonEnvironmentTest {
         assertTrue(message.contains("client.quota.callback.python.executable=/a\0b could not be run"), message);
     }
 
-    /** A wrapper's child may keep the output open, so that it never ends. */
+    /** A wrapper's child may keep the output open, so that the output never ends. */
     @Test
     void aProgramWhoseOutputStaysOpenIsNotWaitedForForEver(@TempDir Path folder) throws Exception {
         String script = script(folder, "sleep 60 &\necho $! > " + folder.resolve("pid") + "\necho version=3.11.2\nsleep 0.5");
@@ -66,7 +66,7 @@ class PythonEnvironmentTest {
             String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of(script, false, 1)).getMessage();
 
             assertTrue(message.contains("did not answer within 1 s"), message);
-            // A worker of the pool that all share would read the output itself while it waits, and so for ever.
+            // A worker of the common pool would run the reading task itself while it waits, and so wait forever.
             String ofWorker = CompletableFuture.supplyAsync(() -> assertThrows(ConfigException.class,
                     () -> PythonEnvironment.of(script, false, 1)).getMessage()).get(20, TimeUnit.SECONDS);
             assertEquals(message, ofWorker);

@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Test;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.inbox.Inbox;
 
-/** Request threads allocate nothing on a hit, nor for a newcomer that waits for its answer. */
+/** Tests that request threads allocate nothing on a hit, nor for a newcomer that waits for its answer. */
 class AllocationTest {
     private static final KafkaPrincipal ALICE = Tables.principal("alice");
 
@@ -33,7 +33,7 @@ class AllocationTest {
         }
     }
 
-    /** Kafka 4.0 and 4.1 hand one back with each fetch. */
+    /** Kafka 4.0 and 4.1 pass a copy with each fetch. */
     @Test
     void kafkasCopyOfTheTags() {
         Tables.publish(table, "alice", "app", Scopes.CLIENT, 1_000);

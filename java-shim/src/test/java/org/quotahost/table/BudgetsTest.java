@@ -27,7 +27,7 @@ import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
 import org.quotahost.table.QuotaTable.SlowedTopics;
 
-/** Budgets of storage: each slows or stops those alone who write to its topics. */
+/** Tests budgets of storage: each slows or stops only the clients that write to its topics. */
 class BudgetsTest {
     private QuotaTable table;
     private QuotaFence fence;
@@ -42,7 +42,7 @@ class BudgetsTest {
         for (String name : new String[] {"alice", "bob", "carol"}) Tables.publish(table, name, "c", Tables.CLIENT, 1_000);
         budgets(1, 1, 1, false);
         for (String name : new String[] {"alice", "bob", "carol"}) tags(name);
-        pass(15); // Kafka's windows are full of them
+        pass(15); // fills Kafka's windows
     }
 
     @AfterEach
@@ -51,7 +51,7 @@ class BudgetsTest {
         FenceFixture.reset();
     }
 
-    /** The factor of the volumes, for all clients or for those who write to the topic disk, and those of both budgets. */
+    /** Sets the factor of the volumes (for all clients, or for those that write to the topic disk) and those of both budgets. */
     private void budgets(double ofVolumes, double orders, double logs, boolean volumesByTopics) {
         table.factor(ofVolumes, "cause", volumesByTopics ? group(SlowedTopics.VOLUMES, ofVolumes, "", "disk") : null);
         table.budgets(List.of(
@@ -77,7 +77,7 @@ class BudgetsTest {
         return limit == null ? Double.POSITIVE_INFINITY : limit;
     }
 
-    /** Each of them writes on, alice to orders, bob to logs, carol elsewhere. */
+    /** Lets each client go on: alice writes to orders, bob to logs, carol elsewhere. */
     private void pass(int seconds) {
         for (int i = 0; i < 5 * seconds; i++) {
             table.beat(ms += QuotaTable.BEAT_MS);
@@ -96,7 +96,7 @@ class BudgetsTest {
         }
     }
 
-    /** Budgets come and go, and a client may write to the topics of each. */
+    /** Budgets come and go, and one client may write to the topics of all of them. */
     @Test
     void whatAClientHadForAnEarlierBudgetIsForgottenWhileItGoesOn() {
         budgets(1, 0.5, 1, false);
@@ -113,7 +113,7 @@ class BudgetsTest {
         assertNull(earlier.get());
     }
 
-    /** Else it would have the limit of each: Kafka measures the groups apart. */
+    /** Otherwise the client would have the limit of each group, since Kafka measures the groups apart. */
     @Test
     void whoWritesInTurnToTopicsOfSeveralWithTheSameFactorHasOneLimit() {
         budgets(0.5, 0.5, 0.5, true);

@@ -23,7 +23,7 @@ import org.quotahost.util.Beans;
 import org.quotahost.util.Json;
 import org.quotahost.util.Names;
 
-/** What the table knows, raw: a row for each scope that Kafka measures, and what one client has. */
+/** Tests the raw data of the table: a row for each scope that Kafka measures, and what one client has. */
 class DumpTest {
     private final QuotaTable table = Tables.table();
     private final Dump dump = new Dump(table);
@@ -107,7 +107,7 @@ class DumpTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"web", "other"}) // one that has something of its own, and one that isn't known
+    @ValueSource(strings = {"web", "other"}) // a client with something of its own, and an unknown client
     void aRowTellsFromWhereItsUserWroteOrReadLastAsTheAuthorizerSeesIt(String clientId) throws JMException {
         QuotaFence fence = FenceFixture.fence("none", Map.of());
         client("alice", "app", Scopes.CLIENT, 1_000);

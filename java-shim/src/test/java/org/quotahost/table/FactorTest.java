@@ -29,7 +29,7 @@ import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
 import org.quotahost.table.Tap.Windows;
 
-/** What a factor does to limits: with and without a fence, in shadow, for single quota types; and how quickly they follow it. */
+/** Tests how a factor changes limits: with and without a fence, in shadow, for single quota types; and how quickly. */
 class FactorTest {
     private static final double FLOOR = 10;
     private static final int REQUEST = ClientQuotaType.REQUEST.ordinal();
@@ -54,7 +54,7 @@ class FactorTest {
         return Tables.limit(table, type, "alice", "app");
     }
 
-    /** Kafka takes what it gets instead for no limit, and would keep it in the sensor until limits change the next time. */
+    /** If the table throws, Kafka gets no limit, and would keep that in the sensor until the next change of limits. */
     @Test
     void aLimitThatTheFullHeapPreventedIsAskedForAgainASecondLater() {
         Map<String, String> full = new HashMap<>() {
@@ -212,7 +212,7 @@ class FactorTest {
     void theSmallerHoldsForItsTypeWhateverTheOtherMultiplies(@ForAll @DoubleRange(min = 0.05, max = 1) double volumes,
             @ForAll @DoubleRange(min = 0.05, max = 1) double produce, @ForAll @DoubleRange(min = 0.05, max = 1) double fetch) {
         Tables.publish(table, "alice", "app", Scopes.CLIENT, 1e6);
-        table.factor(volumes, "", null); // it multiplies PRODUCE alone
+        table.factor(volumes, "", null); // this factor multiplies only PRODUCE
         ofTypes(produce, fetch);
         assertEquals(Math.min(volumes, produce) * 1e6, limit(PRODUCE), 1e-3);
         assertEquals(fetch * 1e6, limit(FETCH), 1e-3);
@@ -253,7 +253,7 @@ class FactorTest {
         return new Windows(number, 1_000, MUTE);
     }
 
-    /** Goes on in beats for so long; answers how many steps there were. */
+    /** Goes on in beats for this time. Returns the number of steps. */
     private int go(double factor, int ms) {
         int steps = 0;
         for (long end = now + ms; now < end; now += BEAT) if (tap.step(windows(11), factor, false, now)) steps++;
@@ -274,7 +274,7 @@ class FactorTest {
         assertEquals(0, go(1, 60_000));
     }
 
-    /** The throttle time of a client at its bound is (rate - bound) / bound x window: never above max.mute. */
+    /** The throttle time of a client at its bound is (rate - bound) / bound x window, and must never exceed max.mute. */
     @Proves("proposal-035.steps")
     @Property
     void noStepMutesForLongerThanAllowed(@ForAll @Size(max = 60) List<@DoubleRange(min = 0.01, max = 1) Double> targets,

@@ -7,9 +7,7 @@ import java.util.concurrent.TimeUnit;
 import org.apache.kafka.common.metrics.MetricConfig;
 import org.apache.kafka.common.metrics.stats.Rate;
 
-/**
- * Simulates what Kafka remembers of one quota type and when it asks (ClientQuotaManager.getOrCreateQuotaSensors).
- */
+/** Simulates what Kafka remembers of one quota type and when it asks (ClientQuotaManager.getOrCreateQuotaSensors). */
 final class KafkaSensors {
     static final int NUM = 11;
     static final long WINDOW_MS = 1_000;
@@ -42,7 +40,7 @@ final class KafkaSensors {
         this.read = table.generation(type);
     }
 
-    /** Simulates a request of a client; answers the limit by which Kafka measures it. */
+    /** Simulates a request of a client. Returns the limit by which Kafka measures the request. */
     Double request(String principal, String clientId) {
         Map<String, String> tags = Tables.tags(table, type, principal, clientId);
         int generation = table.generation(type);
@@ -54,8 +52,8 @@ final class KafkaSensors {
     }
 
     /**
-     * Simulates a request of so many bytes, which Kafka's own Rate measures over 11 windows of a second. Answers for how
-     * many ms Kafka mutes the client (ClientQuotaManager.recordAndGetThrottleTimeMs, QuotaUtils.throttleTime).
+     * Simulates a request of so many bytes, which Kafka's own Rate measures over 11 windows of a second. Returns for how many
+     * ms Kafka mutes the client (ClientQuotaManager.recordAndGetThrottleTimeMs, QuotaUtils.throttleTime).
      */
     long record(String principal, String clientId, double bytes, long nowMs) {
         Double limit = request(principal, clientId);

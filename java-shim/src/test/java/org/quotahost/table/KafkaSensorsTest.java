@@ -12,9 +12,7 @@ import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
 import org.quotahost.inbox.Inbox;
 
-/**
- * Whatever happens, Kafka's sensors measure by the limits of the table, since quotaResetRequired is true in time.
- */
+/** Tests that Kafka's sensors always measure by the table's limits, since quotaResetRequired is true in time. */
 class KafkaSensorsTest {
     private static final int PRODUCE = 0;
     private static final int SENSOR_LIFE = 3_600;
@@ -77,7 +75,7 @@ class KafkaSensorsTest {
                 b -> Tables.publish(b.table, user, "a", code, code == Scopes.NEWCOMER ? Double.NaN : rate, "group"));
     }
 
-    /** One user sends no request for so many ticks; the other one goes on. */
+    /** Lets one user send no request for so many ticks while the other user goes on. */
     private static Step silence(String user, int ticks) {
         String other = user.equals("u") ? "v" : "u";
         return new Step("silent " + user + " for " + ticks, b -> {

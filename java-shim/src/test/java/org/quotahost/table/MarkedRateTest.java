@@ -24,21 +24,21 @@ import org.quotahost.fence.FenceFixture;
 import org.quotahost.inbox.Inbox;
 
 /**
- * A client has its scope's own tags and, while it is marked, the slowed ones, which Kafka measures apart. It gets no more by
- * changing between them than its quota gives: what Kafka lets through at once after a silence, and the rate from then on.
+ * Tests the rate of a client that changes between its scope's own tags and (while it is marked) the slowed tags, which Kafka
+ * measures apart. It must get no more than its quota: Kafka's burst after a silence, and the rate from then on.
  */
 class MarkedRateTest {
     private static final double QUOTA = 1_000;
     private static final double REQUEST = 50;
     private static final int STEP_MS = 50;
-    /** Seconds. */
+    /** In seconds. */
     private static final double LOOK_BACK = KafkaSensors.NUM * KafkaSensors.WINDOW_MS / 1_000.0;
     private static final long MAX_MUTE_MS = 30_000;
 
-    /** For so many ms the client asks to write to a topic as often as it may (null: is silent) while one is affected. */
+    /** For so many ms, the client writes to a topic as fast as it may (null: it is silent) while one topic is affected. */
     record Phase(String topic, String affected, int ms) {}
 
-    /** A client that sends whatever Kafka takes, and how far ahead of its quota it ever was. */
+    /** A client that sends whatever Kafka takes; it records the most that it was ever ahead of its quota. */
     private static final class Greedy {
         private long now;
         private final QuotaTable table = new QuotaTable(new Inbox(), () -> now);
@@ -51,7 +51,7 @@ class MarkedRateTest {
 
         private final boolean crowded;
 
-        /** @param crowded others who write to the same topics leave no place for a mark of its own: everybody is marked */
+        /** @param crowded the marks of other writers leave no place for this client's mark: all clients are marked as a whole */
         Greedy(boolean crowded) {
             this.crowded = crowded;
             table.configureTap(KafkaSensors.NUM, KafkaSensors.WINDOW_MS, MAX_MUTE_MS);
@@ -65,7 +65,7 @@ class MarkedRateTest {
             run(phase.ms, () -> phase.topic);
         }
 
-        /** It writes to the topic that is named now, or is silent. */
+        /** Writes to the topic that the supplier names now, or is silent for null. */
         void run(int ms, Supplier<String> topic) {
             for (long end = now + ms; now < end; now += STEP_MS) {
                 if (now % QuotaTable.BEAT_MS == 0) {
@@ -96,8 +96,8 @@ class MarkedRateTest {
     }
 
     /**
-     * Kafka itself lets through some ten seconds' worth at once after a silence. Until the windows of tags that a client
-     * comes back to counted as emptier, a client got up to 31 s' worth ahead of its quota here.
+     * Kafka itself allows about ten seconds' worth at once after a silence. Before the windows of tags to which a client comes
+     * back counted as emptier, a client got up to 31 s' worth ahead of its quota here.
      */
     @Property(tries = 400)
     void aClientGetsNoMoreByChangingBetweenMarkedAndUnmarked(@ForAll("phases") List<Phase> phases,
@@ -109,8 +109,8 @@ class MarkedRateTest {
     }
 
     /**
-     * A mark lasts 15 s after the last request to the topic; from then on it sends elsewhere for less time than Kafka looks
-     * back. In nine minutes it got 91 s' worth ahead of its quota; a fiftieth is left, since max.mute goes before.
+     * A mark lasts 15 s after the last request to the topic. Then the client sends elsewhere for less time than Kafka looks
+     * back. In nine minutes it got 91 s' worth ahead of its quota; a fiftieth remains, since max.mute has priority.
      */
     @Test
     void norByOneRequestToTheTopicEveryHalfMinute() {
@@ -123,7 +123,7 @@ class MarkedRateTest {
         assertTrue(client.longestMute <= MAX_MUTE_MS, () -> "muted for " + client.longestMute);
     }
 
-    /** What it sent by its own tags while their limit rose is in Kafka's windows still: it was muted for 105 s. */
+    /** Kafka's windows still contain what the client sent with its own tags while their limit rose. It was muted for 105 s. */
     @Test
     void norIsItMutedForLongerOnceItsTopicIsAffectedForAMomentOnly() {
         Greedy client = run(0.95, List.of(new Phase("orders", "orders", 200), new Phase(null, "bills", 9_000),
@@ -133,7 +133,7 @@ class MarkedRateTest {
     }
 
     /**
-     * Kafka measures the tags of each group apart: it got 242 s' worth ahead of its quota in ten minutes. The same where the
+     * Kafka measures the tags of each group apart: the client got 242 s' worth ahead of its quota in ten minutes, also if the
      * topic is in both groups.
      */
     @ParameterizedTest
@@ -153,7 +153,7 @@ class MarkedRateTest {
         assertTrue(client.longestMute <= MAX_MUTE_MS, () -> "muted for " + client.longestMute);
     }
 
-    /** The share of its limit that it has by then goes with the tap: it was muted for 185 s. */
+    /** The client's share of its limit follows the tap. Otherwise the client was muted for 185 s. */
     @Test
     void norAsTheFactorFallsSoonAfterItBeganToWriteToTheTopic() {
         Greedy client = new Greedy(false);
@@ -163,7 +163,7 @@ class MarkedRateTest {
         assertTrue(client.longestMute <= MAX_MUTE_MS, () -> "muted for " + client.longestMute);
     }
 
-    /** The same where marks also end at any time, as topics are affected no longer. A client can't bring that about. */
+    /** Here marks also end at any time, since topics stop being affected. A client cannot cause that. */
     @Property(tries = 400)
     void norAsTopicsComeAndGo(@ForAll("phasesOfTwoTopics") List<Phase> phases,
             @ForAll @DoubleRange(min = 0.05, max = 0.95) double factor) {

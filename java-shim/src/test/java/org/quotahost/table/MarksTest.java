@@ -16,12 +16,12 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.table.QuotaTable.SlowedTopics;
 import org.quotahost.util.Names;
 
-/** The marks are bounded by number and by the length of names, and each ends. */
+/** Tests that the marks are bounded by number and by the length of names, and that each mark ends. */
 class MarksTest {
     private int now;
     private final List<String> ended = new ArrayList<>();
     private final Marks marks = new Marks(() -> now, (principal, clientId) -> ended.add(principal + " " + clientId));
-    /** Each topic has the factor of its group: that of small is smaller. */
+    /** Each topic has the factor of its group; the group small has the smaller factor. */
     private final Marks.Affected affected = marks.affected(1, List.of(of("small", "one", 0.2), of("large", "other", 0.8)));
 
     private static SlowedTopics of(String topic, String budget, double factor) {
@@ -41,14 +41,14 @@ class MarksTest {
         marks.mark("alice", "a", "large", affected);
         assertEquals("one", marks.group("alice", "a", affected));
 
-        now = Marks.LIFE_BEATS; // it has written to the other topic alone since
+        now = Marks.LIFE_BEATS; // since then it has written only to the other topic
         marks.mark("alice", "a", "large", affected);
         assertEquals("other", marks.group("alice", "a", affected));
         assertNull(marks.group("bob", "a", affected));
         assertNull(marks.group("alice", "a", null));
     }
 
-    /** Else the windows of the tags that it comes back to would count as full of what it sent by those of the other group. */
+    /** Otherwise the windows of its tags would count as full of what it sent with the tags of the other group. */
     @Test
     void aMarkThatGoesOverToAnotherGroupEndsForTheTagsOfTheFirstOne() {
         marks.mark("alice", "a", "large", affected);
@@ -61,7 +61,7 @@ class MarksTest {
         assertEquals(5, marks.changedAt());
     }
 
-    /** As where a request thread stands still before it tells. */
+    /** The request thread was suspended before its report. */
     @Test
     void whatATardyThreadTellsTakesNothingBack() {
         now = 9;
@@ -71,7 +71,7 @@ class MarksTest {
         assertEquals(9, marks.changedAt());
     }
 
-    /** Its thread has read the clock, and then stood still. */
+    /** The thread of this request was suspended after it read the clock. */
     @Test
     void aRequestThatComesLateEndsNoMarkEarlier() {
         now = Marks.LIFE_BEATS;
@@ -107,8 +107,8 @@ class MarksTest {
     }
 
     /**
-     * Whoever asks right after its own mark finds it, however many others mark and the sweep looks at them; and the count is
-     * right, also where marks end all the time.
+     * A client that asks right after its own mark finds it, however many others mark and the sweep looks at them; and the count
+     * is right, also while marks end all the time.
      */
     @ParameterizedTest
     @ValueSource(strings = {"t", "none"})

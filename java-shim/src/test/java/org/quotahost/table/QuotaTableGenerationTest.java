@@ -15,7 +15,7 @@ import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.table.Answer.Quota;
 
-/** quotaResetRequired has Kafka look at every metric of the broker: it is true when it has to be, and only then. */
+/** quotaResetRequired makes Kafka look at every metric of the broker, so it must be true if necessary, and only then. */
 class QuotaTableGenerationTest {
     private final QuotaTable table = Tables.table(new Inbox(), 100_000, 3_600);
 
@@ -68,7 +68,7 @@ class QuotaTableGenerationTest {
         assertFalse(resets(PRODUCE, () -> publish(table, "alice", "a", Scopes.USER, 500)), "Kafka sees other tags");
     }
 
-    /** Such as by a full heap. The next host answers the same, which is no change by then. */
+    /** For example, the heap was full. The next host gives the same answers, which are no change by then. */
     @Test
     void whatWasStoredOfABatchThatFailedIsAReasonForAReset() {
         publish(table, "alice", "a", Scopes.CLIENT, 1_000);
@@ -88,7 +88,7 @@ class QuotaTableGenerationTest {
                 () -> table.configure(100, 3_600, 10, new String[0], new double[] {200}, Tables.ALL))));
     }
 
-    /** Two request threads may read limits at the same time, and the older reading may be written last. */
+    /** Two request threads may read limits at the same time, and the older value may be written last. */
     @Test
     void aSecondAfterAChangeKafkaReadsOnceMore() {
         table.factor(0.6, "", null);
@@ -105,7 +105,7 @@ class QuotaTableGenerationTest {
         assertEquals(fetch, table.generation(FETCH));
     }
 
-    /** Kafka may still have a sensor of theirs. */
+    /** Kafka may still have a sensor for these clients. */
     @Test
     void newClientsAreAReasonWhereTheTableForgetsThemBeforeKafkaDoes() {
         table.configure(100, 1_800, 10, new String[] {"PRODUCE"}, Tables.NEWCOMERS, Tables.ALL);

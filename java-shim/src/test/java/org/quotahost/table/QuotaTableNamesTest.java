@@ -31,7 +31,7 @@ import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.inbox.Inboxes;
 import org.quotahost.util.Names;
 
-/** A client-id is only a claim: what it gains and what it costs, whatever and however many are claimed. */
+/** A client-id is only a claim: tests what a client gains by its claims and what they cost, whatever their number. */
 class QuotaTableNamesTest {
     private static final String LONG = "x".repeat(Names.LONGEST_CLIENT_ID + 1);
     private static final double UNLIMITED = Double.NaN;
@@ -142,7 +142,7 @@ class QuotaTableNamesTest {
         assertEquals(before, Tables.scopes(table));
     }
 
-    /** Principals of one hash share the place where look-ups without a map end. */
+    /** Principals with one hash share the slot where quick look-ups end. */
     @Test
     void theLastAnswerIsFoundWhateverWasThereBeforeAlsoWherePrincipalsHaveOneHash() {
         double rate = 1_000;
@@ -157,7 +157,7 @@ class QuotaTableNamesTest {
         }
     }
 
-    /** Where the heap is full between the two the principal comes later: no look-up may end for good at its client of before. */
+    /** If the heap is full between the two, the principal comes later: no look-up may end for good at its earlier client. */
     @Test
     void aLookUpEndsAtAClientOnceItsPrincipalIsThere() {
         publish(table, "alice", "a", Scopes.CLIENT, 1_000);
@@ -243,7 +243,7 @@ class QuotaTableNamesTest {
         assertEquals(true, new Dump(table).client("ANONYMOUS", "4").get("exempt"));
     }
 
-    /** Such as by a broker that Kafka had not told of yet: of the exempt the host is never asked. */
+    /** For example, a broker that Kafka had not reported yet. The host is never asked about exempt clients. */
     @Test
     void whatHoldsForAPrincipalIsAskedForByAClientIdThatIsNotExempt() {
         publishWhole(table, "ANONYMOUS", "4", Scopes.USER, 1_000);
@@ -329,7 +329,7 @@ class QuotaTableNamesTest {
         assertEquals(List.of("alice/b"), Inboxes.drain(inbox));
     }
 
-    /** Whatever names come, in whatever order the answers change: the table is bounded and every client has tags. */
+    /** Whatever names come and in whatever order the answers change, the table is bounded and every client has tags. */
     @Property(tries = 500)
     void anyNamesHaveTagsOfTheirPrincipalOrOfTheNewcomersAndTheTableIsBounded(
             @ForAll @Size(max = 40) List<@StringLength(max = 300) String> ids, @ForAll @IntRange(min = 1, max = 10) int max,

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inbox.Batch;
 
-/** Several readers and one writer. From each rate a test knows its client and the publication that it came with. */
+/** Tests several readers and one writer. From each rate a test knows its client and the publication of the rate. */
 class QuotaTableRaceTest {
     private static final int CLIENTS = 8;
     private static final int VERSIONS = 20_000;
@@ -31,11 +31,11 @@ class QuotaTableRaceTest {
         readers.shutdownNow();
     }
 
-    /** A limit is in place before its generation is visible. Before that a reader may see the new one and the old one in turn. */
+    /** A limit is stored before its generation is visible. Before that a reader may see the new and the old limit in turn. */
     @Test
     void aReaderThatSeesAGenerationSeesItsLimitsAndNeverOlderOnesAgain() throws Exception {
         publish(0, Scopes.CLIENT);
-        // From here on Kafka may have limits of all of them.
+        // From here on Kafka may have limits of all clients.
         for (int client = 0; client < CLIENTS; client++) Tables.limit(table, 0, "u" + client, "c");
         int first = table.generation(0);
         List<Future<Integer>> reads = start(() -> {
@@ -54,7 +54,7 @@ class QuotaTableRaceTest {
         assertEquals(VERSIONS, table.generation(0) - first, "each publication changed every limit");
     }
 
-    /** Clients move between scopes, are forgotten and come back; their tags are always their own or the newcomers'. */
+    /** Clients move between scopes, are forgotten and come back. Their tags are always their own or the newcomers'. */
     @Test
     void tagsAndLimitAlwaysBelongToTheClientThatAsks() throws Exception {
         int[] scopes = {Scopes.CLIENT, Scopes.USER, Scopes.CLIENT_ID, Scopes.GROUP, Scopes.NEWCOMER};
@@ -81,7 +81,7 @@ class QuotaTableRaceTest {
         finish(reads);
     }
 
-    /** What a client has of its own is there as long as its principal's answer needs it. */
+    /** A client keeps its own tags as long as its principal's answer needs them. */
     @Test
     void aKnownClientIsNeverANewcomerWhicheverAnswerComes() throws Exception {
         Tables.publishWhole(table, "u0", "c", Scopes.CLIENT, 1_000);
@@ -94,7 +94,7 @@ class QuotaTableRaceTest {
         for (int i = 1; i <= VERSIONS / 4; i++) {
             Tables.publishWhole(table, "u0", "c", Scopes.USER, 1_000);
             Tables.publishWhole(table, "u0", "c", Scopes.CLIENT, 1_000);
-            table.beat(10_000L * i); // what all had before is theirs for some seconds only
+            table.beat(10_000L * i); // clients keep the former scope of all for some seconds only
         }
 
         finish(reads);
@@ -127,7 +127,7 @@ class QuotaTableRaceTest {
         return (client + 1.0) * BASE + version;
     }
 
-    /** The publication that a limit came with; fails if the limit is another client's or was never published. */
+    /** Returns the publication of a limit. Fails if the limit is another client's or was never published. */
     private static int version(int client, double limit) {
         assertEquals(client + 1, (int) (limit / BASE), () -> "client " + client + " has the limit " + limit);
         return (int) (limit % BASE);

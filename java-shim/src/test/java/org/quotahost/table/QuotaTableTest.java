@@ -28,7 +28,7 @@ import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inboxes;
 
-/** Tags and limits of clients, from the first request to the last, and when the table forgets a client. */
+/** Tests tags and limits of clients, from the first request to the last, and when the table forgets a client. */
 class QuotaTableTest {
     private static final double UNLIMITED = Double.NaN;
     private static final Map<String, String> NEWCOMER = Map.of("user", "<newcomers>", "client-id", "");
@@ -129,7 +129,7 @@ class QuotaTableTest {
         assertEquals(4, again(null, null).size());
     }
 
-    /** Kafka takes no limit that is 0 or infinite, and mutes for the longer the smaller it is. */
+    /** Kafka accepts no limit that is 0 or infinite, and mutes longer the smaller the limit is. */
     @Property
     void whateverRateAndFactorALimitIsFiniteAndBetweenFloorAndRate(@ForAll("rates") double rate,
             @ForAll @DoubleRange(max = 1) double factor) {
@@ -160,7 +160,7 @@ class QuotaTableTest {
         table.factor(0.01, "", null);
         assertNull(limit(table, PRODUCE, "alice", "a"));
         table.factor(0, "", null);
-        for (int beat = 1; beat <= 2; beat++) table.beat(beat * QuotaTable.BEAT_MS); // it looks first at what they use
+        for (int beat = 1; beat <= 2; beat++) table.beat(beat * QuotaTable.BEAT_MS); // stand-ins are measured first
         assertEquals(10.0, limit(table, PRODUCE, "alice", "a"));
     }
 
@@ -215,7 +215,7 @@ class QuotaTableTest {
         assertEquals(50.0, table.limit(PRODUCE, table.newcomers()));
     }
 
-    /** A broker may run for years; a beat is a fifth of a second. clients.idle may have more. */
+    /** A broker may run for years, a beat is a fifth of a second, and clients.idle may be longer than the beats' range. */
     @ParameterizedTest
     @ValueSource(longs = {3_600, 20 * 365 * 86_400L})
     void aClientThatGoesOnIsKnownForYears(long idle) {

@@ -28,7 +28,7 @@ import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
 import org.quotahost.table.QuotaTable.SlowedTopics;
 
-/** A factor that is for those who write to affected topics: who is slowed, who isn't, and when it ends. */
+/** Tests a factor for clients that write to affected topics: which clients it slows, and when that ends. */
 @ExtendWith(FenceFixture.Reset.class)
 class SlowingTest {
     private static final double FLOOR = 10;
@@ -50,7 +50,7 @@ class SlowingTest {
         fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, principal, clientId), FenceFixture.write(topics));
     }
 
-    /** alice has a quota of 1,000 in such a scope, and writes to orders, which is affected. */
+    /** Gives alice a quota of 1,000 in such a scope, and lets her write to orders, which is affected. */
     private void slow(int code) {
         Tables.publish(table, "alice", "a", code, 1_000);
         affect(0.5, "orders");
@@ -92,7 +92,7 @@ class SlowingTest {
         assertEquals(full, limit("alice", "b"));
     }
 
-    /** Such as by a full heap. The next host takes it that what it finds in force has its topics. */
+    /** For example, the heap is full. The next host assumes that the factor that it finds in force has its topics. */
     @Test
     void aFactorWhoseTopicsCannotBeTakenOverIsForNobody() {
         var cut = new SlowedTopics("", 0, Fence.CLOSED, new String[] {"orders"}, new String[0], Set.of());
@@ -115,7 +115,7 @@ class SlowingTest {
         assertEquals(100.0, limit("other", "x"));
         assertNull(limit("bob", "b"), "before anybody has looked at what it uses");
         pass(1);
-        assertEquals(50.0, limit("bob", "b")); // the newcomers' rate stands in for none
+        assertEquals(50.0, limit("bob", "b")); // the newcomers' rate is used without a stand-in
     }
 
     @Test
@@ -207,8 +207,8 @@ class SlowingTest {
         write("alice", "a", "orders");
         limit("bob", "b");
 
-        assertEquals(100.0, Tables.limit(table, type, "alice", "a"), 5); // a tenth of what the others have as yet
-        for (int i = 0; i < 13; i++) { // by now its own windows are empty
+        assertEquals(100.0, Tables.limit(table, type, "alice", "a"), 5); // a tenth of the others' current limit
+        for (int i = 0; i < 13; i++) { // afterwards its own windows are empty
             pass(1);
             write("alice", "a", "orders");
             limit("bob", "b");
@@ -220,7 +220,7 @@ class SlowingTest {
         assertEquals(1_000.0, Tables.limit(table, type, "bob", "b"));
     }
 
-    /** What it fetches by them, and its requests of other kinds, fill none of the windows of what it writes. */
+    /** Fetches and other requests with the own tags fill none of the windows of PRODUCE. */
     @Test
     void whoUsedItsOwnTagsForOtherTypesMeanwhileRisesToo() {
         table.configureTap(10, 1_000, 30_000);
@@ -266,7 +266,7 @@ class SlowingTest {
         ids.forEach(id -> assertEquals(100.0, limit("alice", id), 10, id));
     }
 
-    /** As on a machine that is too busy: a request thread stands still for 10 s in the middle of its look-up. */
+    /** For example, the machine is too busy: a request thread is suspended for 10 s in the middle of its look-up. */
     @Test
     void aRequestThatStandsStillKeepsNobodyFromRisingToItsWholeLimit() {
         slow(Scopes.CLIENT);
@@ -283,13 +283,13 @@ class SlowingTest {
         assertEquals(50.0, limit("alice", "a"), 5);
 
         for (int i = 0; i < 14; i++) {
-            write("alice", "a", "orders"); // else the end of its mark would have all limits made anew
+            write("alice", "a", "orders"); // otherwise the end of its mark would make all limits anew
             goOn("bob", "b", 1);
         }
         assertEquals(500.0, limit("bob", "b"));
     }
 
-    /** Such a thread may mark a client when no topic is affected any more. */
+    /** A suspended request thread may mark a client when no topic is affected any more. */
     @Test
     void aMarkThatComesAfterAllOthersHaveEndedEndsToo() {
         affect(0.5, "orders");
@@ -300,7 +300,7 @@ class SlowingTest {
         assertEquals(0, table.marked());
     }
 
-    /** Such a thread may have read the clock before its client's mark ended and began anew. */
+    /** A suspended request thread may have read the clock before its client's mark ended and began again. */
     @Test
     void aRequestThatComesLateHasNobodyRiseAnew() {
         slow(Scopes.CLIENT);
@@ -326,7 +326,7 @@ class SlowingTest {
         limit("bob", "b");
         table.configureTap(10, 1_000, 30_000);
         goOn("alice", "a", 14);
-        pass(13); // its mark lives on, and Kafka's windows are empty
+        pass(13); // its mark stays alive, and Kafka's windows are empty
         goOn("alice", "a", 1);
         assertEquals(500.0, limit("alice", "a"));
 
@@ -380,7 +380,7 @@ class SlowingTest {
         for (int i = 0; i < 13; i++) {
             pass(1);
             write("alice", "a", "orders");
-            limit("alice", "b"); // it uses what they share
+            limit("alice", "b"); // client-id b uses the shared scope
         }
         affect(0.5, "bills");
         table.beat(0);
@@ -388,7 +388,7 @@ class SlowingTest {
         assertEquals(1_000.0, limit("alice", "a"));
     }
 
-    /** Of a client that was slowed for 10 s, and has sent nothing since. */
+    /** Returns the own tags of a client that was slowed for 10 s and has sent nothing since. */
     private Map<String, String> ownTagsAsTheMarkEnds() {
         table.configureTap(10, 1_000, 30_000);
         slow(Scopes.CLIENT);
@@ -399,7 +399,7 @@ class SlowingTest {
         return own;
     }
 
-    /** Kafka has forgotten by then what was sent by the slowed tags. */
+    /** By then Kafka has forgotten what was sent with the slowed tags. */
     @Test
     void whoIsSilentAfterItsMarkEndedHasItsFullLimitOnceKafkasWindowsAreEmpty() {
         Map<String, String> own = ownTagsAsTheMarkEnds();
@@ -409,7 +409,7 @@ class SlowingTest {
         assertEquals(1_000.0, table.limit(PRODUCE, own));
     }
 
-    /** As after a process was stopped for longer than Kafka looks back, and the host was quicker than the watch. */
+    /** For example, the process was stopped for longer than Kafka looks back, and the host was quicker than the watch. */
     @Test
     void whoseMarkEndsWhileTheWatchStandsStillHasItsFullLimitOnceKafkasWindowsAreEmpty() {
         Map<String, String> own = ownTagsAsTheMarkEnds();

@@ -20,11 +20,11 @@ import org.quotahost.inbox.Inbox;
 import org.quotahost.table.QuotaTable.SlowedTopics;
 import org.quotahost.util.Beans;
 
-/** What a factor multiplies for a client without a quota: what it used when the factor fell, or uses when it comes later. */
+/** Tests what a factor multiplies for a client without a quota: its usage at the fall, or its later usage if it comes later. */
 class StandInsTest {
     private static final double UNLIMITED = Double.NaN;
     private static final int REQUEST = ClientQuotaType.REQUEST.ordinal();
-    /** The newcomers' rate is 100 and the floor 10. */
+    /** Here the newcomers' rate is 100 and the floor is 10. */
     private final QuotaTable table = new QuotaTable(new Inbox(), () -> this.ms);
     private final Beans kafka = new Beans();
     private QuotaFence fence;
@@ -32,7 +32,7 @@ class StandInsTest {
 
     @BeforeEach
     void alice() {
-        table.configureTap(1, 400, 1_000_000); // soon
+        table.configureTap(1, 400, 1_000_000); // Kafka's windows are short
         Tables.configure(table, 10, "PRODUCE");
         Tables.publish(table, "alice", "app", Scopes.CLIENT, UNLIMITED);
     }
@@ -48,12 +48,12 @@ class StandInsTest {
         kafka.show("Produce", ",user=alice,client-id=app", rate, 0);
     }
 
-    /** Kafka asks for limits only now and then; the client sends all the time. */
+    /** Lets the client send all the time for so many seconds; Kafka asks for limits only now and then. */
     private Double goOn(double seconds) {
         return goOn(seconds, Tables.PRODUCE);
     }
 
-    /** So many seconds with requests for which Kafka asks for the tags of another type. */
+    /** Lets the client send requests for so many seconds for which Kafka asks for the tags of this type. */
     private Double goOn(double seconds, int type) {
         for (int i = 0; i < seconds * 5; i++) {
             table.beat(ms += QuotaTable.BEAT_MS);
@@ -73,7 +73,7 @@ class StandInsTest {
         table.factor(0.5, "", null);
 
         assertEquals(2_000.0, goOn(2));
-        uses(2_000); // it is slowed now, which must not slow it again
+        uses(2_000); // it is slowed now, but must not be slowed again
         assertEquals(2_000.0, goOn(20));
     }
 
@@ -81,14 +81,14 @@ class StandInsTest {
     void whoComesWhileTheFactorIsLowIsMeasuredWhenKafkasWindowsAreFullOfIt() throws JMException {
         table.configureTap(11, 1_000, 30_000);
         table.factor(0.5, "", null);
-        stay(60); // such as after a restart, or who was silent when the factor fell
+        stay(60); // for example after a restart, or a client was silent when the factor fell
         uses(30);
         assertEquals(50.0, goOn(11));
 
         assertEquals(15.0, goOn(3));
     }
 
-    /** Kafka mutes for (rate - limit) / limit x window: with what it uses times the factor at once it was muted for 99 s. */
+    /** Kafka mutes for (rate - limit) / limit x window. With the usage times the factor at once, the client was muted for 99 s. */
     @Test
     void whoComesWhileTheFactorIsLowIsMutedForNoLongerThanMaxMuteOnceItIsMeasured() throws JMException {
         table.configureTap(11, 1_000, 30_000);
@@ -106,21 +106,21 @@ class StandInsTest {
         assertEquals(300.0, last);
     }
 
-    /** As a stream processor that has nothing to write for a while: what it fetches fills none of a producer's windows. */
+    /** For example, a stream processor that has nothing to write for a while: fetches fill none of the windows of PRODUCE. */
     @Test
     void whoFetchesAndBeginsToWriteWhileTheFactorIsLowIsMeasuredWhenKafkasWindowsAreFullOfWhatItWrites() throws JMException {
         table.configureTap(11, 1_000, 30_000);
         goOn(60, Tables.FETCH);
         table.factor(0.5, "", null);
         goOn(60, Tables.FETCH);
-        uses(12); // it writes 30, but a first second is little to Kafka's rate
+        uses(12); // it writes 30, but Kafka's rate of the first second is lower
         assertEquals(50.0, goOn(4));
         uses(30);
 
         assertEquals(15.0, goOn(10));
     }
 
-    /** A small producer that has much to write for once: what it would use is not known then, and was little before. */
+    /** A small producer once has much to write: its full usage is unknown then, and was small before. */
     @Test
     void whoUsedLessThanTheFloorAtTheFallAndIsHeldBackLaterIsNotMeasured() throws JMException {
         uses(1);
@@ -132,7 +132,7 @@ class StandInsTest {
         assertEquals(50.0, goOn(20));
     }
 
-    /** Nothing held it back until it wrote there. */
+    /** No limit held the client back until it wrote to the budget's topic. */
     @Test
     void whoBeginsToWriteToABudgetThatFellLongAgoIsSlowedByWhatItUsedBefore() throws JMException {
         fence = FenceFixture.fence("none", Map.of());
@@ -146,7 +146,7 @@ class StandInsTest {
         assertEquals(2_000.0, goOn(0));
     }
 
-    /** It has to make up for what it couldn't send: in two beats without a limit it would send that, and be muted for minutes. */
+    /** The client must make up for what it could not send: two beats without a limit would let it, and mute it for minutes. */
     @Test
     void whoIsSlowedAlreadyIsNeverWithoutALimitWhenABudgetFalls() throws JMException {
         fence = FenceFixture.fence("none", Map.of());
@@ -170,7 +170,7 @@ class StandInsTest {
         assertNotNull(goOn(0), "at the newcomers' rate, too");
     }
 
-    /** It writes to the budget's topic, at least once. */
+    /** Lets the client write to the budget's topic, at least once. */
     private void writing(int seconds) {
         for (int second = 0; second <= seconds; second++) {
             fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("orders"));
@@ -178,7 +178,7 @@ class StandInsTest {
         }
     }
 
-    /** Where the machine is too busy the watch comes late, and leaves out beats. */
+    /** If the machine is too busy, the watch comes late and skips beats. */
     @Test
     void aWatchThatComesOnceASecondMeasuresToo() throws JMException {
         table.configureTap(11, 1_000, 30_000);
@@ -201,7 +201,7 @@ class StandInsTest {
         assertEquals(50.0, goOn(30));
     }
 
-    /** Such as after a start in a PAUSE, or a file that fills the disk at once. Kafka asks for no tags of who would produce. */
+    /** For example, after a start in a PAUSE, or if a file fills the disk at once. Kafka asks for no tags of producers in a PAUSE. */
     @Test
     void whoWasTurnedBackInAPauseIsMeasuredWhenKafkasWindowsAreFullOfWhatItWritesAfterwards() throws JMException {
         FenceFixture.fence("none", Map.of());
@@ -216,7 +216,7 @@ class StandInsTest {
         assertEquals(20.0, goOn(5));
     }
 
-    /** It would have the newcomers' rate until Kafka's windows are full, and be measured while it makes up for the PAUSE. */
+    /** Otherwise it has the newcomers' rate until Kafka's windows are full, and is measured while it makes up for the PAUSE. */
     @Test
     void whoWasThereBeforeAPauseThatCameAtOnceIsSlowedAfterItByWhatItUsedBefore() throws JMException {
         FenceFixture.fence("none", Map.of());
@@ -225,7 +225,7 @@ class StandInsTest {
         goOn(10);
         table.factor(0, "", null);
         goOn(0.4);
-        uses(30_000); // attempts
+        uses(30_000); // these are attempts
         assertNull(goOn(3));
         table.factor(0.5, "", null);
 
@@ -260,7 +260,7 @@ class StandInsTest {
         assertEquals(3_000.0, goOn(2));
     }
 
-    /** A budget that is nearly used up is so for days; what others use then has nothing to do with it. */
+    /** A budget may be nearly used up for days; the usage of other clients during that time must not count. */
     @Test
     void whileABudgetSlowsItsWritersOthersAreMeasuredWhenAFactorFallsForThem() throws JMException {
         FenceFixture.fence("none", Map.of());
@@ -279,7 +279,7 @@ class StandInsTest {
         assertEquals(3_000.0, goOn(2));
     }
 
-    /** It used little when it wrote there. */
+    /** The client used little when it wrote to the budget's topics. */
     @Test
     void whoWroteToItsTopicsBeforeIsMeasuredAnewToo() throws JMException {
         fence = FenceFixture.fence("none", Map.of());
@@ -307,7 +307,7 @@ class StandInsTest {
         assertEquals(50.0, goOn(1));
     }
 
-    /** As where a volume swings about its soft limit. Kafka may ask between two beats. */
+    /** For example, a volume swings around its soft limit. Kafka may ask between two beats. */
     @Test
     void whenTheFactorFallsAgainBeforeLimitsAreBackNobodyHasTheNewcomersRate() throws JMException {
         table.configureTap(11, 1_000, 30_000);

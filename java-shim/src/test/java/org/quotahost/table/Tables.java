@@ -14,11 +14,11 @@ import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.table.Answer.Quota;
 import org.quotahost.table.QuotaTable.SlowedTopics;
 
-/** Quota tables for tests, filled as the host fills them. */
+/** Makes quota tables for tests, filled as the host fills them. */
 public final class Tables {
     public static final int PRODUCE = 0;
     public static final int FETCH = 1;
-    /** A scope code: the client has a quota of its own. */
+    /** The scope code of a client with a quota of its own. */
     public static final int CLIENT = Scopes.CLIENT;
     public static final double[] NEWCOMERS = {100, 100, 100, 100};
 
@@ -33,28 +33,28 @@ public final class Tables {
 
     public static QuotaTable table(Inbox inbox, int max, long idleSeconds) {
         QuotaTable table = new QuotaTable(inbox);
-        table.configureTap(1, 0, 1); // at once
+        table.configureTap(1, 0, 1); // limits follow at once
         table.configure(max, idleSeconds, 10, new String[] {"PRODUCE"}, NEWCOMERS, ALL);
         return table;
     }
 
-    /** Has the factor multiply these types, down to this floor (bytes/s). */
+    /** Makes the factor multiply these types, down to this floor (bytes/s). */
     public static void configure(QuotaTable table, double floor, String... factored) {
         table.configure(100, 3_600, floor, factored, NEWCOMERS, ALL);
     }
 
-    /** Has these rules be in shadow at once. */
+    /** Puts these rules into shadow immediately. */
     public static void shadow(QuotaTable table, String... rules) {
         table.shadow(List.of(rules));
         table.beat(table.now * QuotaTable.BEAT_MS);
     }
 
-    /** Publishes one answer for all types of one client, of a supplier named "static"; each client-id may have another one. */
+    /** Publishes one answer for all types of one client, from a supplier named "static"; each client-id may have another answer. */
     public static void publish(QuotaTable table, String principal, String clientId, int code, double rate, String... groups) {
         publish(table, principal, clientId, code, rate, false, Set.of(), groups);
     }
 
-    /** Publishes one answer for all types that holds for all client-ids of a principal but the distinct ones. */
+    /** Publishes one answer for all types that holds for all client-ids of a principal except the distinct ones. */
     public static void publishWhole(QuotaTable table, String principal, String clientId, int code, double rate, String... distinct) {
         publish(table, principal, clientId, code, rate, true, QuotaTable.clientIds(distinct), "gold");
     }
@@ -73,12 +73,12 @@ public final class Tables {
         publish(table, batch, codes, rates, groups, false, Set.of());
     }
 
-    /** Each answer is what all client-ids of its principal get, but for the distinct ones. */
+    /** Publishes answers that hold for all client-ids of their principals except the distinct ones. */
     public static void publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups, Set<String> ids) {
         publish(table, batch, codes, rates, groups, true, ids);
     }
 
-    /** Codes from GROUP on refer to the groups. */
+    /** Publishes answers; codes from GROUP on refer to the groups. */
     private static void publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups, boolean alike,
             Set<String> ids) {
         Quota[] quotas = new Quota[codes.length];
@@ -91,7 +91,7 @@ public final class Tables {
                 .mapToObj(at -> new Answer(Arrays.copyOfRange(quotas, at, at + QuotaTable.TYPES), alike, ids, "")).toList());
     }
 
-    /** Has the factor be for those who write to these topics on volumes; requests to topics named "held..." are turned back. */
+    /** Sets the factor for clients that write to these topics on volumes; requests to topics named "held..." are turned back. */
     public static void affect(QuotaTable table, double factor, String... topics) {
         String[] places = new String[topics.length];
         Arrays.fill(places, "broker 3, volume /dev/sdb");
@@ -99,18 +99,18 @@ public final class Tables {
         table.factor(factor, "full", new SlowedTopics(SlowedTopics.VOLUMES, factor, Fence.CLOSED, topics, places, held));
     }
 
-    /** What the host tells of a budget that slows those who write to these topics. */
+    /** Returns the host's report of a budget that slows the clients that write to these topics. */
     static SlowedTopics budget(String name, double factor, String... topics) {
         return new SlowedTopics(name, factor, Fence.CLOSED, topics, topics, factor <= 0 ? Set.of(topics) : Set.of());
     }
 
-    /** An eighth of clients.idle passes, after which the table looks for silent clients. */
+    /** Lets an eighth of clients.idle pass, after which the table looks for silent clients. */
     static void tick(QuotaTable table) {
         table.beat((table.now + table.eighth()) * QuotaTable.BEAT_MS);
         table.evict();
     }
 
-    /** How many scopes there are. */
+    /** Returns the number of scopes. */
     static int scopes(QuotaTable table) {
         List<Scope> all = new ArrayList<>();
         table.scopes.forEach(all::add);

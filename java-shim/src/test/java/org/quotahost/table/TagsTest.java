@@ -13,13 +13,11 @@ import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
 
-/** The tags as Kafka's own callback gives them (ClientQuotaManager.DefaultQuotaCallback). */
+/** Tests that the tags equal those of Kafka's own callback (ClientQuotaManager.DefaultQuotaCallback). */
 class TagsTest {
     /** A client, the scope of its quota, and the name of the group if the scope is a group. */
     record Member(String principal, String clientId, int code, String group) {
-        /**
-         * Clients with the same value must share a sensor; as in Kafka, a client without client-id shares its user's.
-         */
+        /** Clients with the same value must share a sensor. As in Kafka, a client without a client-id shares its user's sensor. */
         List<String> measuredAs() {
             return switch (code) {
                 case Scopes.CLIENT -> clientId.isEmpty() ? List.of("user", principal) : List.of("client", principal, clientId);
@@ -53,9 +51,7 @@ class TagsTest {
         }
     }
 
-    /**
-     * Few and awkward characters, so that names collide. A principal, a group and a shared client-id are never empty.
-     */
+    /** Uses few and awkward characters, so that names collide. A principal, a group and a shared client-id are never empty. */
     @Provide
     Arbitrary<List<Member>> members() {
         Arbitrary<String> text = Arbitraries.strings().withChars(":%<> /a3A\"é客").ofMaxLength(3);

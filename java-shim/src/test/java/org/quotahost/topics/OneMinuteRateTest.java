@@ -15,7 +15,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.Proves;
 import org.quotahost.topics.TopicUse.OneMinuteRate;
 
-/** The one-minute rate of Kafka's meter is known before the meter itself ticks. */
+/** Tests that the one-minute rate of Kafka's meter is known before the meter itself ticks. */
 class OneMinuteRateTest {
     private static final double DECAY = Math.exp(-5 / 60.0);
 
@@ -81,7 +81,7 @@ class OneMinuteRateTest {
         assertEquals(meters.rate(""), update(new OneMinuteRate()));
     }
 
-    /** Its age is known only from then on; a rate over all of it would be far too low for a minute. */
+    /** The meter's age is known only from then on; a rate over all of it would be far too low for a minute. */
     @ParameterizedTest
     @ValueSource(ints = {5_000, 3_600_000})
     void firstBytesOfAnOldMeterAreNoBeginning(int idle) {

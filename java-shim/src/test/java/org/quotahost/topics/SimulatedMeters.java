@@ -13,7 +13,7 @@ import java.util.concurrent.TimeUnit;
 import org.quotahost.internals.InternalsFixture;
 import org.quotahost.internals.Meters;
 
-/** Kafka's meters of bytes in, in simulated time: each has Yammer's own mean, which ticks every 5 s. */
+/** Kafka's meters of incoming bytes, in simulated time; each has Yammer's own mean, which ticks every 5 s. */
 final class SimulatedMeters implements AutoCloseable {
     static final String TOTAL = "";
 
@@ -26,7 +26,7 @@ final class SimulatedMeters implements AutoCloseable {
         private final EWMA mean = EWMA.oneMinuteEWMA();
         private long count;
 
-        /** What is asked of a meter. */
+        /** Answers the questions to a meter. */
         @Override
         public Object invoke(Object meter, Method method, Object[] arguments) {
             return switch (method.getName()) {
@@ -67,7 +67,7 @@ final class SimulatedMeters implements AutoCloseable {
         }
     }
 
-    /** Lets simulated time go on, by a step that divides 5 s. */
+    /** Advances simulated time, by a step that divides 5 s. */
     void sleep(long millis) {
         ms += millis;
         for (Simulated meter : meters.values()) if ((ms - meter.madeAt) % 5_000 == 0) meter.mean.tick();
@@ -85,7 +85,7 @@ final class SimulatedMeters implements AutoCloseable {
         return ms * 1_000_000;
     }
 
-    /** Removes the meter, as Kafka does when this broker leads no partition of the topic any more. */
+    /** Removes the meter, as Kafka does when this broker no longer leads any partition of the topic. */
     void remove(String topic) {
         meters.remove(topic);
         kafkas.registered().remove(name(topic));

@@ -20,7 +20,7 @@ import org.quotahost.fence.FenceFixture;
 import org.quotahost.internals.Internals;
 import org.quotahost.util.LogCapture;
 
-/** "Broker side quota (V1)": which requests are turned back, and how much gets in. */
+/** Tests "Broker side quota (V1)": which requests are turned back, and how much is let in. */
 class TopicQuotasTest {
     private static final double TOTAL = 3_000_000;
     private static final long LOOK_MS = 100;
@@ -50,7 +50,7 @@ class TopicQuotasTest {
         quotas.configure(total, names, rates, new String[] {"__consumer_offsets", "snapshots"}, "NOT_ENOUGH_REPLICAS", List.of());
     }
 
-    /** Whether a produce request to these topics goes on. */
+    /** Returns whether a produce request to these topics passes. */
     private boolean passes(String... topics) {
         try {
             fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write(topics));
@@ -61,9 +61,9 @@ class TopicQuotasTest {
     }
 
     /**
-     * Simulates producers that offer so many bytes/s by topic; what is not turned back is appended.
+     * Simulates producers that offer so many bytes/s by topic. All that is not turned back is appended.
      *
-     * @return for how many ms at a time a topic was turned back, at the longest
+     * @return for how many ms at a time a topic was turned back at most
      */
     private long run(long seconds, Map<String, Double> offers) {
         long longest = 0;
@@ -83,7 +83,7 @@ class TopicQuotasTest {
         return longest;
     }
 
-    /** Has producers send until all these topics are over their thresholds. */
+    /** Makes producers send until all these topics are over their thresholds. */
     private void exceed(String... topics) {
         for (int i = 0; i < 300 && quotas.over().size() < topics.length; i++) {
             for (String topic : topics) meters.append(topic, (long) (TOTAL / 2));
@@ -184,7 +184,7 @@ class TopicQuotasTest {
         List<String> over = List.of("a", "b", "c");
         for (int shadowed = 0; shadowed < 8; shadowed++) {
             List<String> tried = some(over, shadowed);
-            shadow("topics"); // everything passes, so all three stay far over
+            shadow("topics"); // everything passes, so all three topics stay far over their thresholds
             run(20, Map.of("a", 4e6, "b", 4e6, "c", 4e6, "quiet", 1e3));
             shadow(tried.stream().map(topic -> "topic." + topic).toArray(String[]::new));
             run(1, Map.of());

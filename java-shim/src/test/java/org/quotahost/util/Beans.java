@@ -11,13 +11,13 @@ import javax.management.MBeanInfo;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
 
-/** MBeans with numbers, as Kafka's sensors and meters have them. */
+/** MBeans with numbers, like those of Kafka's sensors and meters. */
 public final class Beans implements AutoCloseable {
     private static final MBeanServer SERVER = ManagementFactory.getPlatformMBeanServer();
 
     private final List<ObjectName> shown = new ArrayList<>();
 
-    /** Shows an MBean with these attributes. */
+    /** Registers an MBean with these attributes. */
     public void show(String name, Map<String, ? extends Number> attributes) throws JMException {
         Object bean = Proxy.newProxyInstance(Beans.class.getClassLoader(), new Class<?>[] {DynamicMBean.class},
                 (proxy, method, arguments) -> switch (method.getName()) {
@@ -28,12 +28,12 @@ public final class Beans implements AutoCloseable {
         shown.add(SERVER.registerMBean(bean, new ObjectName(name)).getObjectName());
     }
 
-    /** Shows what Kafka measures of one pair of tags: bytes/s, and the throttle time in ms. */
+    /** Shows Kafka's measurements of one pair of tags: bytes/s, and the throttle time in ms. */
     public void show(String type, String tags, double rate, double delay) throws JMException {
         show("kafka.server:type=" + type + tags, Map.of("byte-rate", rate, "throttle-time", delay));
     }
 
-    /** Takes all of them away. */
+    /** Removes all of them. */
     @Override
     public void close() {
         try {

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** The part of the broker's properties that the Python host gets. */
+/** Tests which of the broker's properties the Python host gets. */
 class BrokerConfigsTest {
     private final Map<String, Object> configs = new HashMap<>(Map.of(
             "client.quota.callback.class", "org.quotahost.PythonQuotaCallback",
@@ -47,7 +47,7 @@ class BrokerConfigsTest {
         assertEquals(connection, BrokerConfigs.of(connection).broker());
     }
 
-    /** Without "listeners" Kafka has one, PLAINTEXT, and without a name of the brokers' one theirs is that of a protocol. */
+    /** If "listeners" is not set, Kafka has one, PLAINTEXT; if the brokers' listener has no name, it is named after a protocol. */
     @ParameterizedTest
     @CsvSource({"'',A,C", "'A://:1, c://:2',A,C", "'A://:1,b://:2',B,B C", "'PLAINTEXT://:1',,C", "'PLAINTEXT://:1,A://:2',,C PLAINTEXT"})
     void theListenersOfTheClustersOwnNodesAreThoseThatClientsNeedNot(String listeners, String brokers, String own) {

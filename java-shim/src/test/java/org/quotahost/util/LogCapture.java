@@ -8,7 +8,7 @@ import java.nio.charset.StandardCharsets;
 public final class LogCapture {
     private LogCapture() {}
 
-    /** The log lines of an action, as one text. */
+    /** Returns the log lines of an action, as one text. */
     public static String during(Runnable action) {
         PrintStream before = System.err;
         ByteArrayOutputStream out = new ByteArrayOutputStream();
@@ -21,7 +21,7 @@ public final class LogCapture {
         return out.toString(StandardCharsets.UTF_8);
     }
 
-    /** How many of the lines contain a text. */
+    /** Returns how many of the lines contain a text. */
     public static long lines(String log, String with) {
         return log.lines().filter(line -> line.contains(with)).count();
     }

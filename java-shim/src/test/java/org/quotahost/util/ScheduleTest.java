@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Every turn goes on, whatever it throws and whatever the other turns throw, until the schedule is closed. */
+/** Tests that every turn goes on, whatever it and the other turns throw, until the schedule is closed. */
 class ScheduleTest {
     private final Schedule schedule = new Schedule("test");
 
@@ -29,7 +29,7 @@ class ScheduleTest {
         }
     }
 
-    /** A turn, and one that throws this each time, a hundred times; answers what was logged. */
+    /** Runs a turn, and one that throws this error each time, a hundred times. Returns the log. */
     private String log(Throwable error, AtomicInteger turns) {
         CountDownLatch failing = new CountDownLatch(100);
         CountDownLatch other = new CountDownLatch(100);
@@ -51,7 +51,7 @@ class ScheduleTest {
         throw (T) e;
     }
 
-    /** A full heap, too: only the JVM's own option ends the process for it. */
+    /** This includes a full heap: only the JVM's own option ends the process for it. */
     @ParameterizedTest
     @ValueSource(classes = {NoClassDefFoundError.class, OutOfMemoryError.class, IllegalStateException.class})
     void aFailureIsCountedAndLoggedOnceAndAllTurnsComeAgain(Class<? extends Throwable> kind) throws Exception {
