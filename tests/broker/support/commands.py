@@ -12,6 +12,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -92,9 +93,10 @@ class Terminal:
         self._seen = ""
         # A worker of pytest-xdist has these two, and they would be taken for the terminal's size.
         inherited = {name: text for name, text in os.environ.items() if name not in ("LINES", "COLUMNS")}
+        environment = inherited | {"TERM": "xterm", "PYTHONFAULTHANDLER": "1"}
         self._program = subprocess.Popen(
             [sys.executable, "-m", "quotahost.cli", *map(str, arguments)],
-            stdin=self._theirs, stdout=self._theirs, stderr=self._theirs, env=inherited | {"TERM": "xterm"},
+            stdin=self._theirs, stdout=self._theirs, stderr=self._theirs, env=environment,
         )  # fmt: skip
 
     def __enter__(self) -> Terminal:
@@ -113,11 +115,11 @@ class Terminal:
 
     def shows(self, text: str) -> None:
         """Wait until it has shown this text since the last keys."""
-        eventually(lambda: text in self._read(), on_timeout=lambda: self._seen[-2000:])
+        eventually(lambda: text in self._read(), on_timeout=self._last)
 
     def line(self, pattern: str) -> str:
         """Wait for a line since the last keys in which the pattern is found; without what commands the terminal."""
-        eventually(lambda: self._line(pattern) is not None, on_timeout=lambda: self._seen[-2000:])
+        eventually(lambda: self._line(pattern) is not None, on_timeout=self._last)
         return self._line(pattern) or ""
 
     def _line(self, pattern: str) -> str | None:
@@ -129,7 +131,16 @@ class Terminal:
         eventually(lambda: (self._read(), self._program.poll() is not None)[1])
         return self._program.returncode
 
+    def _last(self) -> str:
+        """The last screen, and the stacks of the command's threads: this ends it."""
+        seen = self._seen[-6000:]
+        self._program.send_signal(signal.SIGABRT)
+        return seen + "".join(iter(self._read_more, ""))
+
     def _read(self) -> str:
-        if select.select([self._ours], [], [], 0.2)[0]:
-            self._seen += os.read(self._ours, 65536).decode(errors="replace")
+        self._seen += self._read_more()
         return self._seen
+
+    def _read_more(self) -> str:
+        readable = select.select([self._ours], [], [], 0.2)[0]
+        return os.read(self._ours, 65536).decode(errors="replace") if readable else ""

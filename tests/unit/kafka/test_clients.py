@@ -19,13 +19,13 @@ from harness.system.waiting import eventually
 from quotahost.base.errors import Unusable
 from quotahost.kafka import commands, follower, publisher, registered_brokers
 from quotahost.kafka.admin import Gathering, ensure_compacted
-from quotahost.kafka.client import Connection, NoAnswer, lacked, login
+from quotahost.kafka.client import Connection, NoAnswer, consumer, lacked, login
 from quotahost.kafka.commands import CompactedTopic, Watching
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.publisher import Publisher
 from quotahost.kafka.registered_brokers import RegisteredBrokers
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock, context
+from tests.fakes.plugin_context import WITHIN, Clock, context
 
 # ---- rights ----
 
@@ -107,6 +107,20 @@ def test_who_may_see_a_topic_and_not_read_it_tries_again_seldom(mock: str, monke
     assert begun[1] - begun[0] > 2
 
 
+def test_a_client_that_librdkafka_never_ends_holds_up_nobody() -> None:
+    """librdkafka's close has no timeout, and has hung after a broker's restart: its reader would never read again."""
+    hangs, released = threading.Event(), threading.Event()
+    blocks = {"log_level": 0, "error_cb": lambda _: hangs.set() or released.wait(WITHIN)}
+    reader = consumer(NOBODY | blocks, "g")
+    closes = threading.Thread(target=reader.close)
+    time.sleep(0.3)
+    closes.start()
+    assert hangs.wait(WITHIN)
+    closes.join(WITHIN / 2)
+    assert not closes.is_alive()
+    released.set()
+
+
 def test_a_login_that_a_broker_refused_long_ago_is_no_reason_of_todays_outage(mock: str) -> None:
     with Proxy(int(mock.split(":")[1])) as network:
         mine = login(context(FakeBroker(client={"bootstrap.servers": f"127.0.0.1:{network.port}"})))
@@ -114,13 +128,13 @@ def test_a_login_that_a_broker_refused_long_ago_is_no_reason_of_todays_outage(mo
         before.config["error_cb"](KafkaError(KafkaError._SSL, "one broker was just starting"))
         careful = mine.enter("t")
         assert (before.stands(), careful.stands()) == (False, True), "other brokers let it in"
-        consumer = Consumer({**careful.config, "group.id": "g"})
+        joins = Consumer({**careful.config, "group.id": "g"})
         network.cut()
-        consumer.assign([TopicPartition("t", 0)])
-        eventually(lambda: consumer.poll(0.1) or not careful.stands())
+        joins.assign([TopicPartition("t", 0)])
+        eventually(lambda: joins.poll(0.1) or not careful.stands())
         with pytest.raises(NoAnswer) as today:
             mine.enter("t")
-        consumer.close()
+        joins.close()
     assert "TLS" not in str(today.value)
 
 
