@@ -89,7 +89,7 @@ def test_a_range_has_its_first_time_not_its_last_and_opens_no_other_days_of_whic
     assert (made.since, made.until) == (begin, begin + 60)
     assert made.curves[0].newest.last == 60
     every = report(tmp_path, tmp_path / "r.html")
-    assert (every.exit_code, "broken.parquet" in every.stderr, "\n  -> move a file" in every.stderr) == (2, True, True)
+    assert (every.exit_code, "broken.parquet" in every.stderr, "\n  -> if a file" in every.stderr) == (2, True, True)
     assert "\tat org" not in every.stderr
 
 
@@ -247,8 +247,8 @@ def test_a_budget_is_judged_by_what_all_brokers_held(stored: Path, tmp_path: Pat
         "then": {"held_s": 0.0, "used_up_s": 0.0}, "new": {"held_s": 1800.0, "used_up_s": 1800.0},
     }  # fmt: skip
     shown = replay(stored, tmp_path, WITH_BUDGETS, *options)
-    assert "budgets not judged, since the history has no bytes of them: new" in shown.stdout
-    assert "taken for those that were in force then" in shown.stdout
+    assert "budgets not judged, because the history has no bytes of them: new" in shown.stdout
+    assert "replay assumes that these budgets were in force then" in shown.stdout
     (row,) = [line for line in shown.stdout.splitlines() if line.startswith("orders.*")]
     assert re.split(r"\s{2,}", row.strip()) == ["orders.*", "30 min", "30 min", "900 B of 800 B", "2026-11-21 12:30"]
 

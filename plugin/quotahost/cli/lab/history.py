@@ -54,7 +54,7 @@ def started(command: str) -> Iterator[SparkSession]:
     try:
         yield spark
     except (Py4JError, PySparkException) as error:
-        remedy = "move a file of a day away if it is damaged: all others are read without it"
+        remedy = "if a file is damaged, move it away: the others are read without it"
         raise Unusable(f"the history can't be read: {short(error)}", remedy) from None
 
 
@@ -153,7 +153,7 @@ def _asked(spark: SparkSession, question: Question) -> tuple[DataFrame, int, int
     every = stored(spark, COLUMNS, place, Question(place))
     (days,) = every.selectExpr("min(day) AS first", "max(day) AS last").collect()
     if days["first"] is None:
-        raise QuotahostError(f"{place} holds no readings; {TURN_ON}: it writes the first soon after its start")
+        raise QuotahostError(f"{place} holds no readings; {TURN_ON}: the first come soon after its start")
     of = f" of {', '.join(names)}" if names else ""
     raise QuotahostError(f"no such readings{of}; {place} has others from {days['first']} to {days['last']}")
 

@@ -91,7 +91,7 @@ def _entry(name: str) -> tuple[Any, bool]:
     entry = load(Role.POLICY, name)
     takes_clock = "clock" in inspect.signature(entry).parameters
     if getattr(entry, "depends_on_time", False) and not takes_clock:
-        without = "depends on time and takes no argument clock, so that no simulated time can reach it; give it one"
+        without = "depends on time but has no argument clock, so it can't run on simulated time; add one"
         raise PluginError(Role.POLICY, name, without)
     return entry, takes_clock
 

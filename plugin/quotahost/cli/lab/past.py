@@ -26,7 +26,7 @@ from quotahost.units.show import UNKNOWN, show_at, show_bytes, show_factor, show
 _MOST: Final = 20  # rows of a table
 _FACTORS: Final = ("factor of", "settings", "OPEN", "THROTTLE", "PAUSE", "PAUSEs", "lowest factor", "first PAUSE")
 _VOLUMES: Final = ("volume", "slowed", "paused", "lowest factor", "first PAUSE", "fullest", "")
-_BUDGETS: Final = ("budget", "held back", "of it used up", "most used", "when", "")
+_BUDGETS: Final = ("budget", "held back", "used up", "most used", "when", "")
 _CLIENTS: Final = ("user", "client-id", "brokers", "rate", "slowed", "paused")
 _REPORT: Final = ("volume", "consumed", "capacity", "share", "fill rate", "hard limit reached")
 
@@ -42,15 +42,15 @@ def report(
     volume: Annotated[list[str] | None, typer.Option(help="Only this volume; may be repeated.")] = None,
     since: Since = None,
     until: Until = None,
-    worst: Annotated[int, typer.Option(min=1, max=200, help="How many volumes, the worst ones.")] = 20,
+    worst: Annotated[int, typer.Option(min=1, max=200, help="How many volumes to show, the worst first.")] = 20,
     recent: Annotated[
         str | None,
-        typer.Option(metavar="DURATION", help="Over how long fill rates are; a quarter of the time, 7d at most."),
+        typer.Option(metavar="DURATION", help="Period of fill rates (default: a quarter of the time, at most 7d)."),
     ] = None,
 ) -> None:
-    """Draw what the volumes consumed, against their limits, and when they will reach them.
+    """Draw what each volume consumed, with its limits, and forecast when it will reach them.
 
-    Reads what the pipeline wrote to its history, on this machine, with 1 GB of memory whatever its size.
+    Reads the pipeline's history on this machine, with 1 GB of memory whatever the history's size.
     """
     check_packages("report", "pyspark", "matplotlib", "jinja2")
     times = parse_range(since, until)
@@ -87,23 +87,24 @@ def replay(
     history: Annotated[str, typer.Argument(metavar="HISTORY", help="Where the pipeline writes its history.")],
     properties: Annotated[Path, typer.Argument(metavar="server.properties", help="The settings in question.")],
     then: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The brokers' file of then; the same settings otherwise.")
+        Path | None, typer.Option(metavar="FILE", help="Brokers' file of that time (default: the same settings).")
     ] = None,
     quotas: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="Judge the budgets of this quotas file; may be repeated.")
     ] = None,
     quotas_then: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="The quotas file of then; the same budgets otherwise.")
+        list[Path] | None, typer.Option(metavar="FILE", help="Quotas file of that time (default: the same budgets).")
     ] = None,
     cluster: Clusters = None,
     since: Since = None,
     until: Until = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Draw it as one page, too.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Also draw it as an HTML page.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Show what these settings would have done: the factor, who would have been paused, and how full volumes were.
+    """Show what these settings would have done: the factor, who would have been paused, and how full volumes would be.
 
-    Limits of then are those that the history has of each reading. All else of then is as in --then.
+    The limits of that time come from the history, which has them with each reading.
+    All other settings of that time come from --then.
     """
     check_packages("replay", "pyspark", *(() if out is None else ("matplotlib", "jinja2")))
     if out is not None:
@@ -120,7 +121,7 @@ def replay(
     played = play.play(readings, plan)
     judged, notes = play.judge_budgets(uses, budgets, played.until - played.since)
     if judged and not quotas_then:
-        notes.append("without --quotas-then these budgets are taken for those that were in force then")
+        notes.append("there is no --quotas-then, so replay assumes that these budgets were in force then")
     played = replace(played, budgets=tuple(judged), notes=(*played.notes, *notes))
     if out is not None:
         from quotahost.cli.lab.pages import replay_page
@@ -153,9 +154,7 @@ def budgets_of(files: Sequence[Path] | None, then: Sequence[Path] | None, plan: 
             raise typer.BadParameter("is of no use without --quotas", param_hint="--quotas-then")
         return {}
     if plan.new.budgets == "off":
-        raise QuotahostError(
-            "--quotas needs budgets=on in the settings: brokers with budgets=off hold nobody back by them"
-        )
+        raise QuotahostError("--quotas needs budgets=on in the settings: with budgets=off no budget slows a producer")
     check_packages("replay --quotas", "yaml", extra="quotas")
     from quotahost.cli.quotas.files import read_declared
 

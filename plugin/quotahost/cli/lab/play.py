@@ -224,14 +224,14 @@ def _notes(plan: Plan, report: Report, factors: Sequence[ReplayedFactor]) -> Ite
     elif plan.new.shadow.factor:
         yield "the factor is in shadow in these settings: it is shown, and nobody would have been slowed"
     elif QuotaType.PRODUCE not in plan.new.factor_quota_types:
-        yield "factor.quota.types is without PRODUCE: the factor is shown, and no producer would have been slowed"
+        yield "factor.quota.types has no PRODUCE: the factor is shown, and no producer would have been slowed"
     if plan.then.shadow.factor:
         yield "the factor was in shadow then, so nobody was slowed by it"
     newest = [point for factor in factors for volume in factor.volumes for point in volume.points[-1:]]
     if all(point.soft is None and point.hard is None for point in newest):
         yield "these settings give no limits to any of the volumes"
     if any(host.shim.failed for factor in factors for host in factor.hosts):
-        yield "the policy failed for a volume, which was left out then"
+        yield "the policy failed for a volume, which is left out while it fails"
     if not report.clients:
         yield "the history has no usage of that time, so it isn't known which clients would have been slowed"
 
@@ -413,7 +413,7 @@ def judge_budgets(
     found.sort(key=lambda budget: (budget.new or budget.then).held_s, reverse=True)
     left_out = {"the history has no bytes of them": lacking, "other topics or replicas counted then": others}
     return found, [
-        f"budgets not judged, since {why}: {', '.join(bounded(sorted(names), _MOST_NAMED, 'budgets'))}"
+        f"budgets not judged, because {why}: {', '.join(bounded(sorted(names), _MOST_NAMED, 'budgets'))}"
         for why, names in left_out.items()
         if names
     ]

@@ -50,31 +50,31 @@ Demand: TypeAlias = tuple[Kind, float | None]  # bytes/s; None for an eager clie
 def disk(
     limits: Annotated[str | None, typer.Option(metavar="soft=..,hard=..", help="70G consumed, or 20% free.")] = None,
     budget: Annotated[
-        str | None, typer.Option(metavar="BYTES", help="In a disk's place a budget of storage of all clients' topics.")
+        str | None, typer.Option(metavar="BYTES", help="Instead of a disk: budget of storage of all clients' topics.")
     ] = None,
     properties: Annotated[Path | None, typer.Option(metavar="FILE", help="A broker's properties.")] = None,
-    policy: Annotated[str | None, typer.Option(help="limits, setpoint, or any that is installed.")] = None,
+    policy: Annotated[str | None, typer.Option(help="limits, setpoint, or another installed policy.")] = None,
     demand: Annotated[
         list[str] | None, typer.Option(help="eager, paced:5M, bursty:5M or 3xeager; may be repeated. [eager]")
     ] = None,
-    quota: Annotated[str, typer.Option(help="Each client's produce quota a second.")] = "10M",
+    quota: Annotated[str, typer.Option(help="Each client's produce quota per second.")] = "10M",
     batch: Annotated[str, typer.Option(help="Bytes of one request.")] = "64K",
-    capacity: Annotated[str, typer.Option(help="Of the volume.")] = "100G",
-    used: Annotated[str | None, typer.Option(help="At the start; otherwise as full as the soft limit.")] = None,
-    drain: Annotated[str, typer.Option(help="What retention deletes a second, in the mean.")] = "0",
-    every: Annotated[str, typer.Option(help="From one deletion to the next.")] = "10s",
-    windows: Annotated[str | None, typer.Option(help="quota.window.num; the file's, else Kafka's 11.")] = None,
-    time: Annotated[str, typer.Option(help="How long, simulated.")] = "10m",
+    capacity: Annotated[str, typer.Option(help="Size of the volume.")] = "100G",
+    used: Annotated[str | None, typer.Option(help="Bytes used at the start (default: the soft limit).")] = None,
+    drain: Annotated[str, typer.Option(help="What retention deletes per second, on average.")] = "0",
+    every: Annotated[str, typer.Option(help="Time from one deletion to the next.")] = "10s",
+    windows: Annotated[str | None, typer.Option(help="quota.window.num (default: the file's, or 11).")] = None,
+    time: Annotated[str, typer.Option(help="Simulated time.")] = "10m",
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png|svg", help="Draw it too; needs matplotlib.")] = None,
 ) -> None:
-    """Show where a disk comes to rest with these limits, and what that is like for its clients.
+    """Show how full a disk stays with these limits, and what its clients feel.
 
-    What is on the command line takes the place of what is in the file; without a file the broker has the fence.
-    What the file has in shadow is played as if it were enforced.
+    Options override the file. If there is no file, the broker has the fence.
+    Rules in shadow are played as if they were enforced.
     """
     check_plot("simulate disk", plot)
     if budget is not None and limits:
-        raise typer.BadParameter("a budget has no other limits", param_hint="--budget")
+        raise typer.BadParameter("can't be combined with --limits", param_hint="--budget")
     given = {**({"policy": policy} if policy else {}), **(parsed("--limits", limits, parse_limits) if limits else {})}
     file = _NO_FILE if properties is None else read_broker_file(properties)
     if budget is not None and not file.has_fence:
@@ -110,7 +110,7 @@ def parse_limits(text: str) -> dict[str, str]:
     for part in text.split(","):
         side, _, level = (word.strip() for word in part.partition("="))
         if side not in ("soft", "hard") or not level or any(f".{side}" in name for name in names):
-            raise ValueError("are no limits; write them as soft=70G,hard=90G or soft=20%,hard=5%")
+            raise ValueError("are not limits; write them as soft=70G,hard=90G or soft=20%,hard=5%")
         names[f"static.storage.{side}{'.min-free-percent' if level.endswith('%') else ''}"] = level
     return names
 
@@ -119,7 +119,7 @@ def parse_demand(text: str) -> list[Demand]:
     """Parse ``eager``, ``paced:5M``, ``bursty:5M``, or ``3xeager`` for three clients. Raises ValueError otherwise."""
     match = _DEMAND.fullmatch(text)
     if match is None:
-        raise ValueError("is no demand; write eager, paced:5M or bursty:5M, or 3xeager (up to 999)")
+        raise ValueError("is not a demand; write eager, paced:5M or bursty:5M, or 3xeager (up to 999)")
     one = cast("Kind", match[3] or match[2]), parse_quantity(match[4]) if match[3] else None
     return [one] * int(match[1] or 1)
 
@@ -141,12 +141,12 @@ def settings_of(file: BrokerFile, given: dict[str, str], is_budget: bool) -> Set
 
 def _check_limits(world: World) -> None:
     if QuotaType.PRODUCE not in world.settings.factor_quota_types:
-        raise QuotahostError("factor.quota.types is without PRODUCE, so nothing would slow a producer; add it")
+        raise QuotahostError("factor.quota.types has no PRODUCE, so nothing would slow a producer; add PRODUCE")
     disk = world.disks[0]
     if disk.volume.soft is None and disk.volume.hard is None:
         raise QuotahostError("there are no limits to try; give --limits soft=..,hard=.., or --properties with some")
     if disk.bounds.hard >= disk.volume.capacity and disk.volume.broker != BUDGET:
-        raise QuotahostError("there is no hard limit below --capacity, so nothing would stop before the disk is full")
+        raise QuotahostError("there is no hard limit below --capacity, so no producer stops before the disk is full")
 
 
 def _clients(demands: Iterable[Demand], quota: float, batch: int, lasts: timedelta) -> tuple[ClientPlan, ...]:
@@ -157,7 +157,7 @@ def _clients(demands: Iterable[Demand], quota: float, batch: int, lasts: timedel
     )
     work = (sum(min(plan.demand, quota) / batch for plan in clients) + 1000 / STEP) * lasts.total_seconds()
     if work > _WORK:
-        what = f"some {work:,.0f} requests and samples would take too long to play, {_WORK:,} is the most"
+        what = f"about {work:,.0f} requests and samples would take too long to play; {_WORK:,} is the most"
         raise QuotahostError(f"{what}; take a larger --batch, a shorter --time, or fewer clients")
     return clients
 
@@ -174,7 +174,7 @@ def _show(played: Recording) -> None:
         ["slowed after", _after(played.first(State.THROTTLE, State.PAUSE))],
         ["paused after", _after(played.first(State.PAUSE))],
         ["at rest after", _after(played.rest_ms)],
-        ["place", place if bounds.soft < bounds.hard else "there is no way from soft to hard"],
+        ["place", place if bounds.soft < bounds.hard else "soft and hard are equal"],
         ["PAUSEs", str(pauses(sample.factor for sample in played.samples))],
         ["longest silence", silence if who else "no client is eager"],
         ["beyond hard", show_bytes(played.beyond)],
@@ -217,24 +217,23 @@ def quota(
     requests: Annotated[
         list[str], typer.Argument(metavar="AMOUNT@SECONDS...", help="560@0, or many: 15K@0..3/0.5 (from, to, step).")
     ],
-    rate: Annotated[str, typer.Option(help="The quota a second: 5, or 2M.")],
+    rate: Annotated[str, typer.Option(help="The quota per second: 5, or 2M.")],
     samples: Annotated[
         str | None, typer.Option(help="quota.window.num, or controller.quota.window.num; Kafka's default is 11.")
     ] = None,
     burst: Annotated[
-        str | None,
-        typer.Option(help="controller_mutations_burst of KIP-599's version 15: gives samples, burst / rate."),
+        str | None, typer.Option(help="Instead of --samples: controller_mutations_burst of KIP-599's version 15.")
     ] = None,
     window: Annotated[str, typer.Option(help="quota.window.size.seconds, as a duration.")] = "1s",
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png|svg", help="Draw it too; needs matplotlib.")] = None,
 ) -> None:
-    """Show how requests fare under a quota, in each of the forms that Kafka and the KIPs have.
+    """Show what a quota does to requests, in each of the forms that Kafka and the KIPs have.
 
-    Times are those of arrival, whatever was throttled before.
+    Each request arrives at its time, even if an earlier one was throttled.
     KIP-13 and Kafka's sampled rate (PRODUCE, FETCH) take every request and delay its client.
-    Kafka's token bucket (CONTROLLER_MUTATION) and KIP-599's rates refuse one while an earlier one is not made up for.
+    Kafka's token bucket (CONTROLLER_MUTATION) and KIP-599's rates refuse a request until an earlier one is paid for.
     The revision diff's rate fills past windows up to the quota; version 15's spreads a request over all of them.
-    Kafka has neither, and both can let more than their rate through in the long run.
+    Kafka uses neither of these two. In the long run both can let through more than their rate.
     """
     check_plot("simulate quota", plot)
     window_ms = ms(parsed("--window", window, parse_duration))
@@ -263,13 +262,13 @@ def parse_requests(text: str) -> list[Request]:
     """
     match = _REQUEST.fullmatch(text)
     if match is None:
-        raise ValueError("is no request; write AMOUNT@SECONDS or AMOUNT@FROM..TO/STEP, such as 15K@0..3/0.5")
+        raise ValueError("is not a request; write AMOUNT@SECONDS or AMOUNT@FROM..TO/STEP, such as 15K@0..3/0.5")
     amount = parse_quantity(match[1])
     start, stop, step = (round(float(s) * 1000) if s else 0 for s in match.groups()[1:])
     if match[3] is None:
         return [Request(amount, start)]
     if step < 1 or stop < start or (stop - start) // step >= _MOST_REQUESTS:
-        raise ValueError("has no or too many requests; FROM must not exceed TO, and STEP be 0.001 or more")
+        raise ValueError("has no requests or too many; FROM must not exceed TO, and STEP must be 0.001 or more")
     return [Request(amount, at) for at in range(start, stop + 1, step)]
 
 
@@ -277,7 +276,7 @@ def _samples(samples: str | None, burst: str | None, rate: float, window_ms: int
     if burst is None:
         return parsed("--samples", samples or "11", parse_count)
     if samples is not None:
-        raise typer.BadParameter("--burst stands for --samples; leave one of them out", param_hint="--burst")
+        raise typer.BadParameter("can't be combined with --samples", param_hint="--burst")
     return parsed("--burst", burst, lambda text: samples_of_burst(rate, parse_quantity(text), window_ms))
 
 

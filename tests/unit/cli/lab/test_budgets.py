@@ -61,6 +61,6 @@ def test_a_budget_that_the_history_cannot_tell_of_is_named() -> None:
     found, notes = judge_budgets([use(5), use(5, budget="replicas"), use(5, budget="more")], own, PART)
     assert [budget.budget for budget in found] == ["orders.*"]
     assert notes == [
-        "budgets not judged, since the history has no bytes of them: new",
-        "budgets not judged, since other topics or replicas counted then: more, replicas",
+        "budgets not judged, because the history has no bytes of them: new",
+        "budgets not judged, because other topics or replicas counted then: more, replicas",
     ]

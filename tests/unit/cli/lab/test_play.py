@@ -189,7 +189,7 @@ def test_it_comes_near_to_what_the_simulator_does_and_in_shadow_or_for_who_reads
     points = found.factors[0].points
     errors = [abs(value_at(points, at, 2) - factor) for at, factor in factors if at >= points[0].at]
     assert fmean(errors) <= 0.06
-    for own, told in (({"shadow": "factor"}, "in shadow"), ({"factor__quota__types": "FETCH"}, "without PRODUCE")):
+    for own, told in (({"shadow": "factor"}, "in shadow"), ({"factor__quota__types": "FETCH"}, "no PRODUCE")):
         without = play(before, plan(two_brokers(*new, **own).settings))
         assert without.factors[0].new.lowest < 1
         assert all(point.new == point.then for volume in without.volumes for point in volume.points)

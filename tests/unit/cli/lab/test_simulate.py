@@ -39,8 +39,8 @@ def test_the_document_shows_what_the_command_prints(what: str, document: str, ex
         (["disk", "--limits", "soft=5"], 1, "no hard limit below --capacity"),
         (["disk", "--limits", "soft=90G,hard=80G"], 1, "is reached before the soft limit"),
         (["disk", "--limits", "80G"], 2, "soft=20%,hard=5%"),
-        (["disk", "--limits", "soft=1G,soft=2G"], 2, "are no limits"),
-        ([*DISK, "--budget", "1G"], 2, "has no other limits"),
+        (["disk", "--limits", "soft=1G,soft=2G"], 2, "are not limits"),
+        ([*DISK, "--budget", "1G"], 2, "can't be combined with --limits"),
         (["disk", "--budget", ""], 2, "'' is not a number"),  # of a variable that is not set
         ([*DISK, "--used", "101G"], 2, "is more than --capacity"),
         ([*DISK, "--demand", "fast"], 2, "write eager, paced:5M or bursty:5M"),
@@ -52,12 +52,12 @@ def test_the_document_shows_what_the_command_prints(what: str, document: str, ex
         ([*DISK, "--quota", "1K", "--time", "30d"], 1, "take a larger --batch, a shorter --time, or fewer clients"),
         (["disk", "--properties", "/nope/server.properties"], 1, "can't be read"),
         (["quota", "--rate", 5, "x@0"], 2, "is not a number"),
-        (["quota", "--rate", 5, "5"], 2, "is no request"),
+        (["quota", "--rate", 5, "5"], 2, "is not a request"),
         (["quota", "--rate", 5, "5@2..1/1"], 2, "FROM must not exceed TO"),
-        (["quota", "--rate", 5, "5@0..1/0"], 2, "STEP be 0.001 or more"),
+        (["quota", "--rate", 5, "5@0..1/0"], 2, "STEP must be 0.001 or more"),
         (["quota", "--rate", 5, "--window", "1", "5@0"], 2, "has no unit"),
         (["quota", "--rate", 5, "--burst", "0", "5@0"], 2, "above 0"),
-        (["quota", "--rate", 5, "--burst", "500", "--samples", "100", "5@0"], 2, "leave one of them out"),
+        (["quota", "--rate", 5, "--burst", "500", "--samples", "100", "5@0"], 2, "can't be combined with --samples"),
     ],
 )
 def test_a_wrong_argument_is_named(arguments: list[object], code: int, message: str) -> None:
@@ -92,7 +92,7 @@ def test_a_disk_that_only_fills_is_not_at_rest_and_paused_once_and_hardly_beyond
     assert outcome(simulated(*DISK, "--demand", "paced:5M", "--time", "60s"))["at rest after"] == "not within this time"
     found = outcome(simulated("disk", "--limits", "hard=21G", "--used", "20.9G", "--time", "60s", "--windows", "2"))
     assert found["PAUSEs"] == "1"
-    assert found["place"] == "there is no way from soft to hard"
+    assert found["place"] == "soft and hard are equal"
     assert re.fullmatch(r"[\d.]+ (MB|kB|B)", found["beyond hard"])
 
 
