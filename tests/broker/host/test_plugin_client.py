@@ -244,7 +244,7 @@ def test_doctor_says_beforehand_where_no_token_can_come_from(node: KafkaNode, tm
         return " ".join(quotahost("doctor", tmp_path / "server.properties").output.split())
 
     given = node.server_properties()
-    nobody = "the principal of brokers at listener TOKENS stands in no property: they may be throttled"
+    nobody = "the principal of brokers at listener TOKENS is in no property: brokers may be throttled"
     without = {name: value for name, value in given.items() if "token.endpoint.url" not in name}
     takes = "can't log in as this broker does: sasl.mechanism=OAUTHBEARER takes sasl.oauthbearer.token.endpoint.url"
     assert (nobody in told(given), takes in told(given)) == (True, False)

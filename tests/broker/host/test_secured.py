@@ -174,8 +174,8 @@ def test_doctor_finds_the_topics_closed_and_then_open_to_all_by_one_acl(whole: K
     try:
         found = eventually(lambda: weak("admin"))
         assert len(found) == len(topics.TOPICS)
-        assert "use __quotahost_snapshots than have to: User:* may Write by the ACL for prefixed __quota" in found[0]
-        anybody = "a client without credentials may Describe, Write __quotahost_snapshots: whoever does stops"
+        assert "rights to __quotahost_snapshots: User:* may Write by the ACL for prefixed __quota" in found[0]
+        anybody = "a client without credentials may Describe, Write __quotahost_snapshots: such a client stops"
         assert anybody in weak(None)[0]
     finally:
         admin.delete_acls([any_acl("User:*")])

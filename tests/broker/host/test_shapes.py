@@ -26,7 +26,7 @@ from tools.kafka_shapes import RESOURCE, VERSIONS, shapes
 #: The oldest, that of all other tests, and the newest; what lies between has the interfaces of one of them.
 BETWEEN: Final = ("4.1", "4.2")
 LINES: Final = [pytest.param(line, marks=[pytest.mark.long] * (line in BETWEEN)) for line in VERSIONS]
-ALL_THERE: Final = "it has all that quotahost uses of it"
+ALL_THERE: Final = "it has all internals that quotahost uses"
 LATER: Final = """\
 package org.apache.kafka.server.quota;
 public interface ClientQuotaCallback extends org.apache.kafka.common.Configurable {

@@ -31,19 +31,19 @@ from quotahost.settings.sections import revealed
 
 #: Client libraries that give up early in a PAUSE (docs/clients.md), by the software name that a client sends (KIP-511).
 _IMPATIENT: Final = {
-    "sarama": "use sarama, which reports records as failed 0.3 s after a PAUSE began unless it is told to go on",
-    "unknown": "don't name their software: kafka-go, kafkajs, aiokafka and kafka-python 2 don't, and report records "
-    "as failed 0 to 40 s after a PAUSE began unless they are told to go on; nor do brokers that copy "
-    "replicas, which count where brokers have no listener of their own",
+    "sarama": "use sarama, which reports records as failed 0.3 s after a PAUSE began, unless set to retry longer",
+    "unknown": "don't name their software: kafka-go, kafkajs, aiokafka and kafka-python 2 don't. These report records "
+    "as failed 0 to 40 s after a PAUSE began, unless set to retry longer. Brokers that copy replicas don't name "
+    "theirs, either; they count here if brokers have no listener of their own",
 }  # fmt: skip
 
 _ANSWER: Final = 10.0  # seconds
 
 _PROPERTIES: Final = typer.Argument(metavar="[server.properties]", help="The broker's properties.")
 _KAFKA_HOME: Final = typer.Option(metavar="DIR", help="The folder that Kafka was unpacked to.")
-_PYTHON: Final = typer.Option(metavar="EXE", help="Interpreter to look at instead of python.executable.")
-_AGAINST: Final = typer.Option(metavar="HOST:PORT", help="A running broker: who may use quotahost's topics there?")
-_AS: Final = typer.Option("--as", help="Whose file that is: has its principal all rights that it needs?")
+_PYTHON: Final = typer.Option(metavar="EXE", help="Interpreter to check instead of python.executable.")
+_AGAINST: Final = typer.Option(metavar="HOST:PORT", help="A running broker: check who may use quotahost's topics.")
+_AS: Final = typer.Option("--as", help="Role of --client-config: check that it has all rights it needs.")
 
 
 def doctor(
@@ -54,12 +54,12 @@ def doctor(
     client_config: ClientConfig = None,
     role: Annotated[AclRole | None, _AS] = None,
 ) -> None:
-    """Look for what would keep a broker from starting with quotahost, and for what is weak.
+    """Find what would keep a broker from starting with quotahost, and settings that protect too little.
 
-    Ends with 1 if something is wrong, with 0 if all is well or merely weak.
+    Ends with 1 if something is wrong, otherwise with 0, even if something is weak.
     """
     if against is None and (client_config or role):
-        raise typer.BadParameter("--against is missing: --client-config and --as are about a running cluster")
+        raise typer.BadParameter("--against is missing: --client-config and --as need it")
     broker = read_broker_file(properties) if properties else None
     # python3 is the default of python.executable.
     configured = broker.get(EXECUTABLE) or "python3" if broker else sys.executable
@@ -72,11 +72,11 @@ def doctor(
     except QuotahostError as error:
         of_interpreter = [wrong(str(error), f"{OURS}, which has this quotahost")]
     if interpreter and named != configured:
-        text = f"the broker will start {configured}, not {named}, which was examined here"
+        text = f"the broker will start {configured}, not {named}, which was checked here"
         of_interpreter.append(weak(text, f"{EXECUTABLE}={named}"))
     is_here = interpreter is not None and interpreter.is_here
-    text = "not checked, nor are their properties: they are installed for the interpreter above"
-    own = f"ask its own doctor: {Path(interpreter.executable).with_name('quotahost')} doctor" if interpreter else ""
+    text = "they and their properties are not checked: they are installed for the interpreter above"
+    own = f"run its own doctor: {Path(interpreter.executable).with_name('quotahost')} doctor" if interpreter else ""
     elsewhere = Section("Plugins", [note(text, own)])
     of_kafka = [installation.check_version(kafka_home), *installation.check_internals(kafka_home)] if kafka_home else []
     sections = [
@@ -161,8 +161,8 @@ def check_client_software() -> Iterator[Finding]:
         except Unusable as why:
             text = f"broker {broker.node} (pid {broker.pid}) doesn't tell the software of its clients: {why.problem}"
             yield note(text, why.remedy)
-    remedy = "the settings of docs/clients.md, and a drill (docs/operate.md), which shows who gives up"
+    remedy = "the settings of docs/clients.md, and a drill (docs/operate.md), which shows which clients give up"
     for software, count in (+connections).items():
         yield weak(f"{count} connections {_IMPATIENT[software]}", remedy)
     if not brokers:
-        yield note("the software of clients is not known: no broker of this machine can be asked by this user")
+        yield note("the software of clients is not known: this user may ask no broker on this machine")

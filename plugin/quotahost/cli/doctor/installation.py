@@ -73,7 +73,7 @@ def ask(executable: str, process: str = "broker") -> Interpreter:
     lines = [line.partition("=") for line in done.stdout.splitlines()]
     facts = {key: value for key, _, value in lines}
     if done.returncode or "version" not in facts:
-        raise QuotahostError(f"{executable} is no working Python 3.11 or newer: {_last_words(done, 'no message')}")
+        raise QuotahostError(f"{executable} is not a working Python 3.11 or newer: {_last_words(done, 'no message')}")
     problems = [value for key, _, value in lines if key == "problem"]
     return Interpreter.model_validate(facts | {"problem": problems, "named": executable, "process": process})
 
@@ -101,10 +101,10 @@ def check_python(interpreter: Interpreter) -> Iterator[Finding]:
     named, executable = interpreter.named, interpreter.executable
     yield good(executable if named == executable else f"{executable} (as {named})")
     if not Path(named).is_absolute():
-        text = f"{named!r} is looked up on the broker's PATH, which may be another than this shell's"
+        text = f"{named!r} is looked up on the broker's PATH, which may differ from this shell's"
         yield weak(text, f"{EXECUTABLE}={executable}")
     for text, _, remedy in (problem.partition("\t") for problem in interpreter.problem):
-        ours = "" if interpreter.is_here else f"; or, for the one that runs this doctor, {OURS}"
+        ours = "" if interpreter.is_here else f"; or, to use the Python that runs this doctor, {OURS}"
         yield wrong(text, remedy + ours)
     if not interpreter.problem:
         yield good(f"Python {interpreter.version}, quotahost {interpreter.quotahost}, jpype1 {interpreter.jpype1}")
@@ -117,7 +117,7 @@ def check_plugins() -> Section:
     found = survey()
     rows = [(entry.role, entry.name, entry.distribution, entry.version, entry.error or "ok") for entry in found]
     findings = [
-        weak(f"{entry.role} {entry.name} of {entry.distribution} is broken: {entry.error}", "mend or uninstall it")
+        weak(f"{entry.role} {entry.name} of {entry.distribution} is broken: {entry.error}", "fix or uninstall it")
         for entry in found
         if entry.error
     ]
@@ -143,9 +143,9 @@ def check_jar(kafka_home: Path | None, interpreter: Interpreter | None) -> Itera
     elif jars:
         # Java would load each class from the jar that comes first in the classpath.
         names = ", ".join(jar.path.name for jar in jars)
-        yield wrong(f"more than one jar of quotahost's in {libs}: {names}", f"{install}, which leaves one")
+        yield wrong(f"more than one jar of quotahost in {libs}: {names}", f"{install}, which leaves one")
     else:
-        yield wrong(f"no jar of quotahost's in {libs}", install)
+        yield wrong(f"no jar of quotahost in {libs}", install)
 
 
 def _versions(jar: Jar, interpreter: Interpreter | None, remedy: str) -> Iterator[Finding]:
@@ -154,7 +154,7 @@ def _versions(jar: Jar, interpreter: Interpreter | None, remedy: str) -> Iterato
         return  # check_python reports that quotahost isn't installed there
     if interpreter.process == "child":
         if jar.quotahost != interpreter.quotahost:
-            yield note(f"Python has quotahost {interpreter.quotahost}: it has to have the same protocol, or is refused")
+            yield note(f"Python has quotahost {interpreter.quotahost}: the broker refuses it if its protocol differs")
         return
     pairs = (("quotahost", jar.quotahost, interpreter.quotahost), ("jpype1", jar.jpype, interpreter.jpype1))
     for name, needed, installed in pairs:
@@ -180,7 +180,7 @@ def check_version(kafka_home: Path) -> Finding:
         return note(f"Kafka's version is not known: no kafka-clients-VERSION.jar in {libs}")
     text = ".".join(known.groups())
     if not TRIED[0] <= (int(known[1]), int(known[2])) <= TRIED[1]:
-        return weak(f"Kafka {text}: quotahost was tried with 4.0 to 4.4 only", "look for a newer quotahost")
+        return weak(f"Kafka {text}: quotahost was tested with 4.0 to 4.4 only", "look for a newer quotahost")
     return good(f"Kafka {text}")
 
 
@@ -197,11 +197,11 @@ def check_internals(kafka_home: Path) -> Iterator[Finding]:
         if end != "end":  # for example, there is no Kafka in the folder
             raise QuotahostError(_last_words(done, "java printed nothing"))
     except QuotahostError as error:
-        yield note(f"Nobody has looked for what quotahost uses of Kafka: {error}")
+        yield note(f"the internals of Kafka that quotahost uses were not checked: {error}")
         return
     for line in lines:
         level, _, sentence = line.partition("\t")
         text = sentence.partition("; look for")[0]  # the remedy has this part already
         yield wrong(text, _MADE_FOR_IT) if level == "wrong" else weak(text, _MADE_FOR_IT)
     if not lines:
-        yield good("it has all that quotahost uses of it")
+        yield good("it has all internals that quotahost uses")

@@ -57,7 +57,7 @@ def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Set
         # The plugins' own properties are checked only when all other properties are right.
         return Section("Settings", [*findings, *(wrong(str(problem)) for problem in error.problems)]), None
     own = f"{broker.path}: quotahost's own properties are understood"  # the plugins' properties may still be wrong
-    findings.append(good(f"{own}; changes made live by kafka-configs.sh are seen with --against alone"))
+    findings.append(good(f"{own}; only --against shows changes that kafka-configs.sh made live"))
     findings += [weak(told.text) if told.warns else note(told.text) for told in translation.notes]
     models: dict[str, type[BaseModel] | None] = {}  # the models of the plugins' settings, which tell what is secret
     for role, name in configured(settings) if with_plugins else ():
@@ -99,7 +99,7 @@ def check_stored(admin: Admin, against: str, broker: BrokerFile, config: Mapping
     try:
         stored = BrokerConfig(admin, int(node), config).stored()
     except NoAnswer as problem:
-        yield note(f"whether broker {node} has stored values beside this file is not checked: {problem}")
+        yield note(f"the stored values of broker {node} are not checked: {problem}")
         return
     # A hidden value may be equal to the file's value.
     others = [name for name, value in sorted(stored.items()) if value is None or value != broker.get(name)]
@@ -114,10 +114,10 @@ def check_stored(admin: Admin, against: str, broker: BrokerFile, config: Mapping
             del names[stray.property]
             yield weak(f"broker {node} has stored a property that has no effect: {stray}", f"{which} {stray.property}")
     if names:
-        text = f"broker {node} has stored values, which hold before this file's, of {', '.join(names)}"
-        yield note(text, f"{which} NAME brings the file's back")
+        text = f"broker {node} has stored values that override this file's: {', '.join(names)}"
+        yield note(text, f"{which} NAME restores the file's value")
     else:
-        yield good(f"broker {node} has no stored value of a property that stands in this file")
+        yield good(f"broker {node} has no stored value of a property that is in this file")
 
 
 # ---- weaknesses ------------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def check_weaknesses(settings: Settings, broker: BrokerFile) -> Iterator[Finding
 def _listeners(settings: Settings, broker: BrokerFile, listeners: Listeners) -> Iterator[Finding]:
     is_open = "" if "listeners" in broker.unresolved else ", ".join(listeners.unauthenticated())
     if is_open and _ANONYMOUS in settings.excluded_principals:
-        text = f"{_ANONYMOUS} is excluded, and so is everybody on {is_open}: nobody there is throttled"
+        text = f"{_ANONYMOUS} is excluded, which means everybody on {is_open}: nobody there is throttled"
         yield weak(text, f"take {_ANONYMOUS} out of {_EXCLUDED}")
     elif is_open and listeners.authentication(listeners.inter_broker) == "none":
         text = f"nobody authenticates on {is_open}: brokers and plugins are recognized by their client-ids alone"
@@ -157,8 +157,8 @@ def _login(settings: Settings, broker: BrokerFile, listeners: Listeners) -> Iter
         yield wrong(text, f"a login of its own, {PREFIX}kafka.* (docs/security.md)")
     unknown = principal_at(listeners, listeners.inter_broker, lambda ssl: {"principal": "some"}) is None
     if unknown and not settings.excluded_principals:
-        text = f"the principal of brokers at listener {listeners.inter_broker} stands in no property"
-        yield weak(f"{text}: they may be throttled", f"{_EXCLUDED}=User:NAME, as authorizers name it")
+        text = f"the principal of brokers at listener {listeners.inter_broker} is in no property"
+        yield weak(f"{text}: brokers may be throttled", f"{_EXCLUDED}=User:NAME, as authorizers name it")
 
 
 def _is_loopback(address: str) -> bool:
@@ -170,7 +170,7 @@ def _is_loopback(address: str) -> bool:
 
 def _quotas(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     if settings.clients_idle < _SENSORS_LIVE:
-        text = "clients.idle is below the hour that Kafka keeps sensors: who is forgotten early has a fresh quota"
+        text = "clients.idle is below the hour that Kafka keeps sensors: a client forgotten early gets a fresh quota"
         yield weak(text, f"{PREFIX}clients.idle=1h")
     if unlimited := [name.replace("_", "-") for name, rate in settings.newcomers if rate is None]:
         text = f"newcomers are unlimited ({', '.join(unlimited)})"
@@ -192,13 +192,13 @@ def _quotas(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
         text = "topics.* are set, but the broker's authorizer is not the fence: no producer is turned back"
         yield weak(text, f"{AUTHORIZER}={FENCES[0]}")
     if topics.total is not None and topics.wanted >= topics.total:
-        text = "the topics' thresholds use up the total: over it, topics without a threshold take nothing in"
+        text = "the topics' thresholds use up the total: above it, topics without a threshold take nothing in"
         yield weak(text, f"a higher {PREFIX}topics.total.bytes.in.per.sec.threshold")
     if "JmxReporter" not in (reporters := broker.properties.get("metric.reporters", "JmxReporter")):
-        text = f"metric.reporters={reporters}: without Kafka's own, top, usage and shadow may know no rates"
+        text = f"metric.reporters={reporters}: without Kafka's own reporter, top, usage and shadow may know no rates"
         own = "org.apache.kafka.common.metrics.JmxReporter"
         remedy = f"add {own}, unless one of these shows Kafka's metrics by JMX, too"
-        yield weak(f"{text}, and a factor goes by newcomers' rates for clients without a quota", remedy)
+        yield weak(f"{text}, and for clients without a quota a factor uses newcomers' rates", remedy)
 
 
 def _windows(broker: BrokerFile) -> Iterator[Finding]:
@@ -256,10 +256,10 @@ def check_protection(settings: Settings, broker: BrokerFile) -> Iterator[Finding
     yield from _scope(settings, broker)
     if settings.factor_source is None:
         if settings.policy is not None:
-            yield weak("a policy is named, but no factor.source that it could judge", f"set {PREFIX}factor.source")
+            yield weak("a policy is named, but no factor.source gives it volumes", f"set {PREFIX}factor.source")
         return
     if QuotaType.PRODUCE not in settings.factor_quota_types:
-        text = "factor.quota.types is without PRODUCE: however full the disks are, no producer is slowed or turned back"
+        text = "factor.quota.types has no PRODUCE: however full the disks are, no producer is slowed or turned back"
         yield weak(text, f"add PRODUCE to {PREFIX}factor.quota.types")
     if not broker.has_fence:
         authorizer = broker.get(AUTHORIZER)
@@ -290,7 +290,7 @@ def _behind_the_fence(settings: Settings, broker: BrokerFile) -> Iterator[Findin
         remedy = f"{_INNER}=none if the cluster has no authorizer"
         yield weak(f"{text}; neither {' nor '.join(_OF_ACLS)} is set", remedy)
     if settings.fence_authorizer == "none" and acls:
-        text = f"fence.authorizer is none, but {' and '.join(acls)} is set, as where ACLs are in use"
+        text = f"fence.authorizer is none, but {' and '.join(acls)} is set, as if ACLs were in use"
         remedy = f"{_INNER}={STANDARD}, or remove {' and '.join(acls)}"
         yield weak(f"{text}: behind this fence nobody's rights are checked", remedy)
 
@@ -315,10 +315,10 @@ def _limits(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     hard = [settings.static.storage.hard_limit, *(override.hard for override in settings.static.storage.overrides)]
     if any(limit and limit.type is not LimitType.CONSUMED_BYTES and limit.level == 0 for limit in hard):
         text = "a hard limit leaves nothing free: Kafka takes a log directory offline as soon as an append to it fails"
-        remedy = f"{PREFIX}static.storage.hard.min-free-bytes=5G, alone, or as much in the volume's own entry"
+        remedy = f"{PREFIX}static.storage.hard.min-free-bytes=5G instead, or as much in the volume's own entry"
         yield weak(text, remedy)
     if settings.validity <= 2 * settings.factor_interval:
-        text = "validity is not above twice factor.interval: one late read, and the fallback is in force"
+        text = "validity is not above twice factor.interval: after one late read the fallback is in force"
         yield weak(text, f"a longer {PREFIX}validity")
     # If one batch at the floor takes longer than max.mute, Kafka mutes its producer for longer than max.mute.
     largest, floor = _number(broker, "message.max.bytes", _MESSAGE_MAX), settings.floor_bytes
@@ -344,16 +344,16 @@ def _other_brokers(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     if source not in SNAPSHOT_READERS:
         return
     if "publish-volumes" not in settings.tasks:
-        text = "the task publish-volumes is not named: no other broker learns of this one's disks"
+        text = "the task publish-volumes is not named: other brokers don't learn how full this broker's disks are"
         yield weak(f"factor.source is {source}, but {text}", f"add publish-volumes to {PREFIX}tasks")
     session = timedelta(milliseconds=_number(broker, _SESSION, _SESSION_MS))
     # If the active controller dies, the next controller waits for one more session before it fences that broker.
     least = 2 * session + settings.snapshots_period
     if settings.validity < least and settings.fenced_brokers != "unknown":
         yield weak(
-            f"validity ({show_duration(settings.validity)}) is shorter than it may take Kafka to fence a broker that "
-            f"died ({_SESSION} is {show_duration(session)}, and twice that if it was the active controller): until "
-            "then all producers are stopped",
+            f"validity ({show_duration(settings.validity)}) is shorter than the time that Kafka may need to fence a "
+            f"dead broker ({_SESSION} is {show_duration(session)}, and twice that if it was the active controller): "
+            "until then all producers are stopped",
             f"{PREFIX}validity={math.ceil(least.total_seconds())}s, or a shorter {_SESSION}",
         )
 
@@ -379,7 +379,7 @@ def _volumes(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     known = dict.fromkeys(log_dirs(broker.properties), "") | dict(disks.places)
     matched = match(overrides, list(volumes), known)
     for name in matched.unmatched:
-        text = f"{printable(name)} is no volume or log directory of this broker: it applies to nothing"
+        text = f"{printable(name)} is no volume or log directory of this broker, so the entry has no effect"
         yield weak(f"static.storage.overrides: {text}", f"name one of {', '.join([*known, *volumes])}")
     for text in matched.conflicts:
         yield weak(f"static.storage.overrides: {text}", "write the limits of a volume in one entry")

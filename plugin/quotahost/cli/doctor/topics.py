@@ -89,10 +89,10 @@ def check_rights(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
         return
     names = named(settings)
     if believed := ", ".join(name for name, topic in names.items() if _is_believed(topic, settings)):
-        yield weak(f"{may} write to {believed}, and this broker decides by that about all producers", remedy)
+        yield weak(f"{may} write to {believed}, and this broker decides by these records about all producers", remedy)
     if "publish-usage" in settings.tasks:
         watch, looks = (topic.named(settings.topics_prefix) for topic in (WATCH, LOOKS))
-        shows = "by which the task publish-usage shows the names and rates of all clients"
+        shows = "which makes the task publish-usage show the names and rates of all clients"
         yield weak(f"{may} write to {watch}, {shows}, and read them in {looks}", remedy)
 
 
@@ -157,10 +157,10 @@ def _of_holders(name: str, topic: Topic, holders: Holders, watchers: Sequence[st
     ]
     if excess:
         sees = ", and whoever reads it sees the names and rates of all clients" if topic is LOOKS else ""
-        text = f"ACLs let more use {name} than have to: {'; '.join(excess)}. Whoever changes it {topic.danger}{sees}"
+        text = f"ACLs give too many rights to {name}: {'; '.join(excess)}. Whoever changes it {topic.danger}{sees}"
         yield weak(text, f"remove what is too much with kafka-acls.sh; {_RECIPE} are enough")
     elif writers:
-        only, more = ("", ", and watch") if is_watched else ("nobody else than ", "")
+        only, more = ("", ", and watch") if is_watched else ("only ", "")
         yield good(f"ACLs let {only}{', '.join(writers)} write to {name}{more}")
 
 
@@ -197,7 +197,7 @@ def _of_client(rights: Rights, topics: Mapping[str, Topic], against: str, who: s
     allowed = {topic: operations for topic, operations in rights.own.items() if operations}
     for topic, operations in allowed.items():
         what = f"may {', '.join(sorted(operations))} {topic}"
-        danger = f": whoever does {topics[topic].danger}" if operations & CHANGES else ""
+        danger = f": such a client {topics[topic].danger}" if operations & CHANGES else ""
         on = f"on {against} a client without credentials"
         yield note(f"{who} {what}") if who else weak(f"{on} {what}{danger}", _RECIPE)
     if not rights.own:
@@ -235,5 +235,5 @@ def _of_shape(name: str, topic: Topic, shape: Shape) -> Iterator[Finding]:
         text = f"{name} has {replicas} replicas and min.insync.replicas={least}: nobody can write to it"
         yield wrong(text, f"{mend}min.insync.replicas=1")
     elif least == replicas > 1:
-        text = f"{name} has min.insync.replicas={least} of {replicas}: one broker down ends all writing"
+        text = f"{name} has min.insync.replicas={least} of {replicas}: if one broker is down, nobody can write"
         yield weak(text, f"{mend}min.insync.replicas=1")

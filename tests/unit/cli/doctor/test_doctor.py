@@ -102,8 +102,8 @@ def test_secrets_are_never_printed(site: Path, package: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("jars_there", "words"),
     [
-        ([], "no jar of quotahost's in"),
-        ([("0.1.0", "1.7.1"), ("0.0.9", "1.7.1")], "more than one jar of quotahost's"),
+        ([], "no jar of quotahost in"),
+        ([("0.1.0", "1.7.1"), ("0.0.9", "1.7.1")], "more than one jar of quotahost in"),
         ([("0.0.9", "1.7.1")], "the jar needs quotahost 0.0.9, installed is 0.1.0"),
         ([("0.1.0", "1.6.0")], "the jar needs jpype1 1.6.0, installed is 1.7.1"),
     ],
@@ -132,7 +132,7 @@ def test_nothing_in_the_working_directory_runs_in_another_environment_whose_own_
     ran = plant(tmp_path / "cwd")
     monkeypatch.chdir(tmp_path / "cwd")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([os.environ["PYTHONPATH"], "", ".", str(tmp_path)]))
-    words = (f"ok    {python}", f"ask its own doctor: {python.with_name('quotahost')} doctor")
+    words = (f"ok    {python}", f"run its own doctor: {python.with_name('quotahost')} doctor")
     told(0, words, "doctor", properties_file(tmp_path, f"{CLASS}{PREFIX}python.executable={python}\n"))
     assert ran() == []
 
@@ -161,7 +161,7 @@ def test_java_is_run_far_from_the_working_directory_and_without_options_of_the_e
     monkeypatch.chdir(tmp_path)
     for name, value in {"JAVA_HOME": ".", "JAVA_TOOL_OPTIONS": "@evil", "CLASSPATH": "."}.items():
         monkeypatch.setenv(name, value)
-    told(0, ["it has all that quotahost uses of it"], "doctor", "--kafka-home", "kafka")
+    told(0, ["it has all internals that quotahost uses"], "doctor", "--kafka-home", "kafka")
     where, *variables = seen.read_text().splitlines()
     assert where == "/"
     assert [line for line in variables if line.startswith(("JAVA_TOOL_OPTIONS", "CLASSPATH"))] == []
@@ -175,7 +175,7 @@ def test_plugins_properties_and_the_version_are_listed(site: Path, package: Path
     assert ["factor", "source", "fixed", "quotahost", "0.1.0", "ok"] in rows
     assert ["policy", "broken", "acme", "2.3", "ModuleNotFoundError:"] in [row[:5] for row in rows]
     distribute(site, "one", {"quotahost.policy": {"lost": "lost:It"}})
-    doctor(tmp_path, 0, ["its group quotahost.policy; did you mean quotahost.policies?", "mend or uninstall"], CLASS)
+    doctor(tmp_path, 0, ["its group quotahost.policy; did you mean quotahost.policies?", "fix or uninstall"], CLASS)
     assert run("properties").output == properties_table()
     assert run("--version").output == "0.1.0\n"
     assert re.search(r"│ properties +\w", run("--help").output)
@@ -233,7 +233,7 @@ def test_the_doctor_shows_what_the_interpreter_says_and_one_that_is_looked_up_is
     assert (weak.level, weak.remedy) == (Level.WEAK, f"{PREFIX}python.executable=/opt/python")
     assert {each.level for each in others} == {Level.GOOD}
     (*_, wrong) = check_python(Interpreter(**found, problem=("it is old\tname another",)))
-    remedy = f"name another; or, for the one that runs this doctor, {OURS}"
+    remedy = f"name another; or, to use the Python that runs this doctor, {OURS}"
     assert (wrong.level, wrong.text, wrong.remedy) == (Level.WRONG, "it is old", remedy)
 
 
@@ -265,8 +265,8 @@ def test_a_program_that_is_no_python_is_an_error(tmp_path: Path) -> None:
     silent = script(tmp_path / "silent", "")
     for path, words in {
         tmp_path / "none": "can't be run: No such file",
-        refused: "no working Python 3.11 or newer: no such option",
-        silent: "no working Python 3.11 or newer: no message",
+        refused: "not a working Python 3.11 or newer: no such option",
+        silent: "not a working Python 3.11 or newer: no message",
     }.items():
         with pytest.raises(QuotahostError, match=words):
             ask(str(path))
@@ -298,5 +298,5 @@ def test_a_version_that_was_never_tried_is_weak(kafka: Path, version: str, level
     for jar in (f"kafka-clients-{version}.jar", "kafka_2.13-1.0.0.jar"):
         (kafka / "libs" / jar).touch()
     found = check_version(kafka)
-    words = {Level.GOOD: f"Kafka {version}", Level.WEAK: f"Kafka {version}: quotahost was tried with 4.0 to 4.4 only"}
+    words = {Level.GOOD: f"Kafka {version}", Level.WEAK: f"Kafka {version}: quotahost was tested with 4.0 to 4.4 only"}
     assert (found.level, words.get(level, "Kafka's version is not known") in found.text) == (level, True)

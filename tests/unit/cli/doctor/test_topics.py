@@ -47,7 +47,7 @@ SNAPSHOTS_READ, WATCHED = ".factor.source=snapshots", ".tasks=publish-usage"
         ([SNAPSHOTS_READ, ".tasks=", FENCE], []),
         ([SNAPSHOTS_READ, ".tasks=", f"authorizer.class.name={STANDARD}", f"{OPEN}=false"], []),
         ([SNAPSHOTS_READ, "process.roles=controller"], []),
-        ([SNAPSHOTS_READ, ".tasks="], [f"{UNSET}__quotahost_snapshots, and this broker decides by that"]),
+        ([SNAPSHOTS_READ, ".tasks="], [f"{UNSET}__quotahost_snapshots, and this broker decides by these"]),
         ([SNAPSHOTS_READ, ".tasks=", ".topics.prefix=my_"], ["may write to my_snapshots, and"]),
         ([SNAPSHOTS_READ, ".tasks=", ".budgets=on"], [f"{UNSET}__quotahost_snapshots, __quotahost_quotas, and this"]),
         ([SNAPSHOTS_READ, ".tasks=", *OPEN_TO_ALL], [f"{UNLESS} __quotahost_snapshots, and"]),
@@ -56,7 +56,7 @@ SNAPSHOTS_READ, WATCHED = ".factor.source=snapshots", ".tasks=publish-usage"
         ([".supplier=cluster-quota", ".tasks=", FENCE, f"{OPEN}=TRUE"],
          [f"{UNLESS} __quotahost_usage, __quotahost_shares,"]),
         ([WATCHED], [f"{UNSET}__quotahost_watch,"]),
-        ([WATCHED, ".topics.prefix=my_"], ["shows the names and rates of all clients, and read them in my_looks"]),
+        ([WATCHED, ".topics.prefix=my_"], ["show the names and rates of all clients, and read them in my_looks"]),
     ],
 )  # fmt: skip
 def test_topics_open_to_all_are_weak(found: Callable[..., list[Finding]], lines: list[str], words: list[str]) -> None:
@@ -135,14 +135,14 @@ READER = [("ann", "Write", WATCH), ("ann", "Read", LOOKS), ("brokers", "Write", 
          "User:mallory may All by the ACL for literal __quotahost_usage; User:quotahost may Write by the ACL for lit"),
         (WATCHERS, Level.GOOD, "ACLs let User:ann, User:bob write to __quotahost_watch, and watch"),
         *(([*WATCHERS, ("mallory", operation, WATCH)], Level.WEAK,
-           f"use __quotahost_watch than have to: User:mallory may {operation} by the ACL for literal __quotahost_watch")
+           f"rights to __quotahost_watch: User:mallory may {operation} by the ACL for literal __quotahost_watch")
           for operation in ("Delete", "AlterConfigs", "All")),
         # Without any writer, the brokers are super users.
         *(([*writers, ("mallory", "Delete", USAGE)], Level.WEAK,
-           "use __quotahost_usage than have to: User:mallory may Delete by")
+           "rights to __quotahost_usage: User:mallory may Delete by")
           for writers in ([("brokers", "Write", USAGE)], [])),
         ([("*", "Describe", USAGE)], Level.WEAK, "User:* may Describe by the ACL for literal __quotahost_usage"),
-        (READER, Level.GOOD, "ACLs let nobody else than User:brokers write to __quotahost_looks"),
+        (READER, Level.GOOD, "ACLs let only User:brokers write to __quotahost_looks"),
         *(([*READER, ("mallory", operation, LOOKS)], Level.WEAK, f"User:mallory may {operation} by the ACL for literal "
            "__quotahost_looks") for operation in ("Read", "All")),
     ],
@@ -177,7 +177,7 @@ RIGHT = {
         (SHARES, 3, {"cleanup.policy": "delete"}, Level.WRONG, "loses the records of silent brokers"),
         (REFUSED, 3, {"cleanup.policy": "delete"}, Level.GOOD, "are right"),  # dead letters
         (SHARES, 1, {"min.insync.replicas": "2"}, Level.WRONG, "nobody can write to it"),
-        (SHARES, 2, {"min.insync.replicas": "2"}, Level.WEAK, "one broker down ends all writing"),
+        (SHARES, 2, {"min.insync.replicas": "2"}, Level.WEAK, "if one broker is down, nobody can write"),
         (SHARES, 3, {"max.message.bytes": "1000"}, Level.WEAK, "max.message.bytes=1000"),
         (SHARES, 3, {"message.timestamp.type": "CreateTime"}, Level.WEAK, "clocks of its writers"),
         (SHARES, 1, None, Level.NOTE, "configuration of __quotahost_shares is not checked"),
