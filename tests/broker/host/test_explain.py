@@ -100,7 +100,7 @@ def test_the_supplier_of_the_quota_that_limits_a_client_is_named_and_top_shows_w
     assert [rows["alice"][name] for name in shown] == ["user", "", 2e6, "127.0.0.1"]
     assert [rows["bob"][name] for name in shown] == ["client", "app", 3e6, "127.0.0.1"]
     assert lines[0].startswith(f"broker {OWN_ID} (pid {node.pid})  OPEN  factor 1  fence open")
-    assert ("left out" in lines[-1], last) == (False, "more clients, less busy, are left out")
+    assert ("left out" in lines[-1], last) == (False, "less busy clients are left out")
 
 
 @pytest.mark.proves("kip-13.default-quota")
@@ -157,7 +157,7 @@ def test_a_supplier_tried_in_shadow_limits_nobody_and_tells_whom_it_would(node: 
             eventually(lambda: "would be delayed" in told("in shadow"))
             assert told("in shadow").startswith(would)
             assert told("from") == "supplier static"
-            assert told("mode") == "enforce, but for what is in shadow: supplier.client-quotas"
+            assert told("mode") == "enforce, except these rules in shadow: supplier.client-quotas"
             for attribute in ("Bytes", "Seconds"):
                 eventually(lambda counts=attribute: counted(node, "supplier.client-quotas", counts) > 0)
             # With the other one in shadow, too, nothing is in force, and Kafka measures what the first would limit.
@@ -182,7 +182,7 @@ def test_in_a_pause_the_fence_limits_all_clients_but_the_exempt_and_in_shadow_no
         with load(node, "alice", "app") as producer:
             eventually(lambda: producer.meter.bytes > 4e6, what="two seconds of the quota")
             _, text = explain_client(node, "alice", "app")
-            assert field(text, "fence").startswith("open, as the factor is in shadow; else this client's")
+            assert field(text, "fence").startswith("open, as the factor is in shadow; otherwise this client's")
             assert field(text, "factor") == "0, on PRODUCE; in shadow: limits are not multiplied by it"
             risen = "2,000,000 bytes/s (2M)"
             eventually(lambda: field(explain_client(node, "alice", "app")[1], "limit") == risen)

@@ -96,7 +96,7 @@ def common_facts(answer: Answer) -> Facts:
     yield "fence", _fence(answer)
     if answer.topics_threshold:
         yield "topics", _topics(answer)
-    rules = f", but for what is in shadow: {', '.join(map(printable, answer.shadow))}" if answer.shadow else ""
+    rules = f", except these rules in shadow: {', '.join(map(printable, answer.shadow))}" if answer.shadow else ""
     yield "mode", f"enforce{rules}" if answer.enforced else "shadow: nothing is enforced"
     if newcomers := [quota for quota in answer.quotas if quota.newcomer]:
         yield "newcomer", _newcomer(answer, newcomers[0])
@@ -150,7 +150,7 @@ def _fence(answer: Answer) -> str:
     if answer.stops_all:
         requests = "this client's produce requests"
     if answer.factor_in_shadow:
-        return f"open, as the factor is in shadow; else {requests} would be turned back"
+        return f"open, as the factor is in shadow; otherwise {requests} would be turned back"
     return f"closed: {requests} are turned back"
 
 
@@ -160,8 +160,8 @@ def _topics(answer: Answer) -> str:
         printable(topic) + (" (only counted, as it is in shadow)" if topic in answer.topics_in_shadow else "")
         for topic in answer.topics_over
     ]
-    meanwhile = f"turned back: {', '.join(over)}" if over else "no topic is over its own threshold meanwhile"
-    return f"{rate} come in where {threshold} are expected; {meanwhile}"
+    meanwhile = f"turned back: {', '.join(over)}" if over else "no topic is over its own threshold"
+    return f"{rate} come in, {threshold} are expected; {meanwhile}"
 
 
 def _newcomer(answer: Answer, quota: QuotaState) -> str:
@@ -231,7 +231,7 @@ def _from(quota: QuotaState) -> str:
         return "newcomers.* (see newcomer above)"
     if not quota.supplier:
         return "no supplier has an answer, so it is unlimited"
-    late = " (a supplier fails for this client now; what it had stays in force)" if quota.failed else ""
+    late = " (a supplier fails for this client now; its last quota stays in force)" if quota.failed else ""
     others = [f"{printable(name)} would give {_rate(quota, rate)}" for name, rate in quota.others]
     least = f", the most constraining ({'; '.join(others)})" if others else ""
     return f"supplier {printable(quota.supplier)}{least}{late}"
@@ -303,7 +303,7 @@ def _in_shadow(answer: Answer, quota: QuotaState) -> Iterator[str]:
 
 def _compared(quota: QuotaState, rate: float | None, limit: float) -> str:
     if rate is None:
-        return "how much of it is used isn't measured, or only together with others"
+        return "the use isn't measured, or only together with other clients"
     return f"uses {_rate(quota, rate)}; {'would be delayed' if rate > limit else 'would not be delayed'}"
 
 
@@ -323,7 +323,7 @@ def _bucket(answer: Answer, quota: QuotaState) -> Facts:
         held = f"Kafka refuses mutations {_until_paid(quota)}" if left < 0 else "Kafka admits mutations"
         yield "tokens", f"{show_number(round(left, 2))} of {show_number(round(burst, 2))} left: {held}"
     measured = "nothing yet" if quota.rate is None else MUTATIONS_PER_SECOND.show(round(quota.rate, 1))
-    yield "measured", f"{measured}, a mean of 30 to 60 s by which Kafka throttles nobody"
+    yield "measured", f"{measured}, a mean of 30 to 60 s; Kafka throttles no client by it"
 
 
 def _until_paid(quota: QuotaState) -> str:

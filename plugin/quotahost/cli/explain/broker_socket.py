@@ -59,7 +59,7 @@ def connected(broker: Broker) -> Iterator[Ask]:
         with _answering(broker):
             connection.connect(str(broker.path))
             if (uid := _listener(connection)) is not None and not _is_believed(uid, broker.pid):
-                raise PermissionError(f"user {uid} listens there")
+                raise PermissionError(f"user {uid} listens on its socket")
 
         def ask(*words: str) -> Any:
             # Invalid Unicode, such as half a surrogate pair, is replaced: no name in Kafka contains it.
@@ -78,7 +78,7 @@ def connected(broker: Broker) -> Iterator[Ask]:
             yield ask
         except UNREADABLE as problem:
             raise Unusable(
-                f"the quotahost of {broker} isn't of this version ({one_line(str(problem), _LONGEST)})",
+                f"{broker} runs another version of quotahost ({one_line(str(problem), _LONGEST)})",
                 "quotahost install --kafka-home DIR, and restart the broker",
             ) from None
 
@@ -94,9 +94,9 @@ def _answering(broker: Broker) -> Iterator[None]:
     except OSError as error:
         problem = error.strerror or str(error)
     except (ValueError, RecursionError) as error:
-        problem = f"its answer is no JSON ({error})"
+        problem = f"its answer is not JSON ({error})"
     remedy = "see whether it still runs, and what its log says"
-    raise Unusable(f"{broker} can't be asked: {one_line(problem, _LONGEST)}", remedy) from None
+    raise Unusable(f"asking {broker} failed: {one_line(problem, _LONGEST)}", remedy) from None
 
 
 # ---- which broker ----------------------------------------------------------------------------------------------

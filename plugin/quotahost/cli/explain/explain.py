@@ -27,12 +27,12 @@ def parser() -> ArgumentParser:
     made = ArgumentParser("quotahost explain", description=f"{HELP} {ends}", allow_abbrev=False)
     add = made.add_argument
     add("--client", metavar="USER/CLIENT", help="principal name and client-id, split at the last /")
-    add("--user", help="the principal name, if given apart")
-    add("--client-id", help="the client-id, if given apart; it may be empty")
+    add("--user", help="the principal name, if --client is not given")
+    add("--client-id", help="the client-id, if --client is not given; it may be empty")
     add_common(made)
     add(
         "--volume", nargs="?", const="", metavar="NAME",
-        help="instead of a client: what fills this volume; without a name, which there are",
+        help="explain what fills this volume; without NAME, list the volumes",
     )  # fmt: skip
     looks = "time between the two looks that measure a volume's growth (5s)"
     add("--interval", type=valued(parse_duration), default="5s", help=looks)
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
     if given.volume is None:
         return explain_client(_client(made, given), given.which, given.type and QuotaType(given.type), console())
     if (given.client, given.user, given.client_id, given.type) != (None, None, None, None):
-        made.error("--volume is about no client: leave --client, --user, --client-id and --type out")
+        made.error("--volume can't be combined with --client, --user, --client-id or --type")
     from quotahost.cli.explain.volume import explain_volume  # only here: a client's explanation needs none of it
 
     explain_volume(given.volume, given.which, given.interval.total_seconds(), console())
@@ -83,7 +83,7 @@ def _client(made: ArgumentParser, given: Namespace) -> Client:
     # The last slash splits the text, because a principal may be a distinguished name with slashes.
     name, _, rest = client.rpartition("/")
     if not name:
-        made.error(f"--client {client!r} is not USER/CLIENT; where nobody authenticates USER is ANONYMOUS")
+        made.error(f"--client {client!r} is not USER/CLIENT; if clients don't authenticate, USER is ANONYMOUS")
     return Client(name, rest)
 
 

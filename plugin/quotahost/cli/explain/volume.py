@@ -38,12 +38,12 @@ _TOPICS: Final = ("topic", "size", "of used", "written")
 _CLIENTS: Final = ("client", "produces", "writes to")
 _CUTS: Final = ("topic", "kept", "half of it frees", "a quarter of it frees")
 _WRITERS: Final = (
-    "of the clients with a quota of their own these produce most on this broker. Kafka doesn't tell to which topics: "
-    "one that is named is the last affected one that the client asked to write to, on whatever volume."
+    "the clients with their own quota that produce most on this broker. Kafka doesn't tell to which topics: 'writes "
+    "to' is the last affected topic that the client asked to write to, on any volume."
 )
 _CLOSED: Final = (
-    "counted are segments that Kafka has closed, by the timestamps of their newest records; the one that it appends to "
-    "stays. The same is freed on each broker that has a replica."
+    "only closed segments count, by the timestamps of their latest records; the active segment stays. Each broker that "
+    "has a replica frees the same."
 )
 _MOST_USES: Final = 1_000  # uses that the broker returns; the busiest producers among them are shown
 _MOST_CLIENTS: Final = 10  # the number of busiest clients, and of marked clients, at most
@@ -163,7 +163,7 @@ def volume_facts(look: Look, measured: MeasuredVolume) -> Iterator[tuple[str, st
             distance = f"{show_bytes(left)} left" if left > 0 else f"breached by {show_bytes(-left)}"
             yield label, f"{show_bytes(limit)}, {distance}"
     if use.soft is None and use.hard is None:
-        yield "limits", "unknown: nothing tells them (static.storage.*, factor.source), or its log directory is lost"
+        yield "limits", "unknown: no plugin reports them (static.storage.*, factor.source), or a log directory is lost"
     of_volume = "" if use.factor is None else f"this volume's factor is {show_factor(use.factor)}; "
     cause = f" ({printable(look.cause)})" if look.cause and look.factor < 1 else ""
     yield "state", f"{of_volume}{look.state} with the factor {show_factor(look.factor)} is in force{cause}"
@@ -212,7 +212,7 @@ def stalled_uploads(cuts: Iterable[Cut]) -> str:
     """A line for each tiered topic with closed segments past their retention, which a cut would not free."""
     return "".join(
         f"\n  {printable(cut.topic)}: {show_bytes(cut.overdue)} are past the local retention and still here. Tiered "
-        "storage deletes nothing before it is uploaded, so uploads are late, and a cut frees less than is shown."
+        "storage deletes nothing before its upload, so uploads are late, and a shorter retention frees less than shown."
         for cut in cuts
         if cut.overdue
     )

@@ -76,7 +76,7 @@ class Cluster:
         self._read(lambda: not first or alive <= self._fresh().keys())
         if fresh := self._fresh():
             return merged({broker: look.look for broker, look in fresh.items()}, alive)
-        remedy = "run the task publish-usage on the brokers (client.quota.callback.tasks), of this quotahost's version"
+        remedy = "run the task publish-usage on the brokers (client.quota.callback.tasks), by this version of quotahost"
         raise Unusable("no broker answers", remedy)
 
     def answer(self, question: Question) -> Panel:
@@ -153,7 +153,7 @@ def _told(use: ClientUse, answers: Mapping[str, tuple[str, ...]], missing: Seque
             (line,) = answers[broker]
             lines += lines_of(partial(show_client, parse(json.loads(line), use.client), use.quota_type))
         except UNREADABLE as problem:
-            lines.append(f"its quotahost isn't of this version ({printable(str(problem))})")
+            lines.append(f"it runs another version of quotahost ({printable(str(problem))})")
     return lines[1:]
 
 
@@ -172,7 +172,7 @@ def listed(looks: Mapping[str, Look]) -> Panel:
     lines = lines_of(lambda screen: screen.print(table(("", "broker", *VOLUMES), rows))) if rows else []
     if silent := sorted(looks.keys() - {broker for broker, _ in volumes}, key=numeric):
         brokers = f"broker{'s' if len(silent) > 1 else ''} {', '.join(map(printable, silent))}"
-        lines += ["", f"unknown of {brokers}: nothing watches volumes there (factor.source, the task publish-volumes)"]
+        lines += ["", f"unknown of {brokers}: no plugin watches volumes (factor.source, the task publish-volumes)"]
     lines += lines_of(partial(show_budgets, uses=[use for _, use in uses]))
     return Panel(lines, [Question(volume=volume.name, broker=broker) for broker, volume in volumes[:_MOST_KEYS]])
 

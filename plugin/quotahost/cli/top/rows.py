@@ -258,7 +258,7 @@ def head(look: Look) -> list[Text]:
 
 
 def left_out(look: Look) -> str:
-    return "more clients, less busy, are left out" if look.left_out else ""
+    return "less busy clients are left out" if look.left_out else ""
 
 
 def whole(look: Look, choice: Choice, width: int) -> RenderableType:

@@ -48,7 +48,7 @@ def parser() -> ArgumentParser:
     add("--bootstrap", metavar="HOST:PORT", help="a broker of a cluster: show all of its brokers instead")
     add(
         "--client-config", "--command-config", type=Path, metavar="FILE",
-        help="how to connect to it, in the names of librdkafka or of Kafka's Java client; without, as anybody can",
+        help="connection properties, with librdkafka's or Kafka's Java client's names (default: plaintext, no login)",
     )  # fmt: skip
     add("--watch-topic", default=WATCH.name, metavar="TOPIC", help=f"{WATCH.name} with the brokers' topics.prefix")
     add("--looks-topic", default=LOOKS.name, metavar="TOPIC", help=f"{LOOKS.name} with the brokers' topics.prefix")
@@ -64,9 +64,9 @@ def main(arguments: Sequence[str]) -> int:
     choice = Choice(Order(given.sort), wanted_type, given.filter, given.held)
     of_cluster = given.client_config, given.watch_topic, given.looks_topic
     if given.bootstrap is None and of_cluster != (None, WATCH.name, LOOKS.name):
-        made.error("--client-config, --watch-topic and --looks-topic are about a cluster: name it by --bootstrap")
+        made.error("--client-config, --watch-topic and --looks-topic need --bootstrap")
     if given.bootstrap is not None and (given.which, given.most) != ("", None):
-        made.error("--bootstrap is about all brokers: leave --pid, --broker-id and --most out")
+        made.error("--bootstrap can't be combined with --pid, --broker-id or --most")
     with ExitStack() as stack:
         watched: Watched = Attached(given.which, given.most or MOST)
         if given.bootstrap is not None:

@@ -29,17 +29,17 @@ NOBODY = "no such broker with quotahost was found that this user may ask on this
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("top", (*CLUSTER, "--most", "20"), "--bootstrap is about all brokers: leave --pid, --broker-id and"),
+        ("top", (*CLUSTER, "--most", "20"), "--bootstrap can't be combined with --pid, --broker-id or"),
         ("top", ("--most", "all"), "--most: 'all' is not a number"),
         *(("top", ("--most", text), f"--most: {text!r} must be") for text in ("0", "2147483648")),
         ("top", (*CLUSTER, "--once"), "127.0.0.1:1 doesn't answer: nobody listens there\n  -> another"),
-        ("top", ("--client-config", "FILE", "--once"), "--looks-topic are about a cluster: name it by --bootstrap"),
-        ("top", ("--watch-topic", "mine", "--once"), "--watch-topic and --looks-topic are about a cluster: name it by"),
+        ("top", ("--client-config", "FILE", "--once"), "--looks-topic need --bootstrap"),
+        ("top", ("--watch-topic", "mine", "--once"), "--watch-topic and --looks-topic need --bootstrap"),
         ("explain", (), "give --client USER/CLIENT, or both --user and --client-id; or --volume"),
         *(("explain", options, "give --client USER/CLIENT, or both") for options in (
             ("--user", "alice"), ("--client", "a/b", "--user", "a"), ("--client", "a/b", "--client-id", "b"))),
         *(("explain", ("--client", client), f"--client {client!r} is not USER/CLIENT") for client in ("alice", "/app")),
-        ("explain", ("--volume", "/d", "--client", "a/b"), "--volume is about no client"),
+        ("explain", ("--volume", "/d", "--client", "a/b"), "--volume can't be combined with --client"),
     ],
 )  # fmt: skip
 def test_options_that_are_wrong_end_with_2(name: str, options: tuple[str, ...], words: str) -> None:
@@ -114,7 +114,7 @@ def test_without_a_broker_it_says_where_to_run_it(directory: Path, arguments: tu
 def test_a_socket_of_another_user_is_not_asked(broker: FakeAdminSocket, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(brokers, "_listener", lambda _: 12345)
-        told(2, ["user 12345 listens there"], *ALICE)
+        told(2, ["user 12345 listens on its socket"], *ALICE)
     if os.geteuid() == 0:
         os.chown(broker.path, 12345, 12345)
     else:
@@ -126,10 +126,10 @@ def test_a_socket_of_another_user_is_not_asked(broker: FakeAdminSocket, monkeypa
 @pytest.mark.parametrize(
     ("answer", "words", "remedy"),
     [
-        ({"error": "no table\x1b]0;"}, "can't be asked: no table\\x1b]0;", "what its log says"),
-        ("nonsense", "its answer is no JSON", "what its log says"),
+        ({"error": "no table\x1b]0;"}, "failed: no table\\x1b]0;", "what its log says"),
+        ("nonsense", "its answer is not JSON", "what its log says"),
         ("x" * 1001, "its answer has no end", "what its log says"),
-        (dump.client(state={"version": "9"}), "isn't of this version", "quotahost install"),
+        (dump.client(state={"version": "9"}), "runs another version of quotahost", "quotahost install"),
     ],
 )
 def test_errors_have_a_remedy_and_end_with_2(
@@ -144,7 +144,7 @@ def test_errors_have_a_remedy_and_end_with_2(
 def test_a_broker_that_does_not_answer_is_given_up(broker: FakeAdminSocket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker, "_serve", lambda _: None)
     monkeypatch.setattr(brokers, "TIMEOUT", 0.2)
-    told(2, ["can't be asked: no answer within 0 s"], *ALICE)
+    told(2, ["failed: no answer within 0 s"], *ALICE)
 
 
 # ---- the process ----
@@ -227,7 +227,7 @@ def test_a_volume_is_named_by_a_log_directory_or_listed(broker: FakeAdminSocket,
     name = row.split()[0]
     assert Attached().answer(Question()).volumes == [Question(volume=name)]
     words = (f"{name}, with {tmp_path}", "\norders ", "user alice, client-id app",
-             "can't be asked: the Python host did not answer")  # fmt: skip
+             "failed: the Python host did not answer")  # fmt: skip
     for which in (f"{tmp_path}/", name):
         assert "reads" not in told(0, words, *VOLUME, which, "--interval", "10ms")
     assert broker.questions[-1] == ["retention", "orders"]
@@ -235,4 +235,4 @@ def test_a_volume_is_named_by_a_log_directory_or_listed(broker: FakeAdminSocket,
     assert " ".join(told(0, (), *VOLUME).split()).endswith("orders 499 GB 500 GB 99.8 % 0")
     told(2, ["broker 1 (pid 42) has no volume /dev/nobody\n  -> it has: "], *VOLUME, "/dev/nobody")
     broker.answers["state"] = {"version": "9"}
-    told(2, ["isn't of this version"], *VOLUME, name)
+    told(2, ["runs another version of quotahost"], *VOLUME, name)

@@ -150,7 +150,7 @@ def test_the_facts_say_when_it_is_full() -> None:
     assert told["state"] == f"this volume's factor is 0.5; {in_force}"
     assert dict(volume_facts(LOOK, measured(growth=-3.0)))["growth"] == "-3 B/s over 5 s"
     unknown = dict(volume_facts(look(), measured()))
-    assert unknown["limits"].startswith("unknown: nothing tells them")
+    assert unknown["limits"].startswith("unknown: no plugin reports them")
     assert "soft" not in unknown
 
 

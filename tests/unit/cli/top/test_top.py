@@ -109,7 +109,7 @@ def test_the_volume_with_the_least_left_comes_first_and_nine_can_be_opened() -> 
     assert " ".join(found.lines[1].split()) == "1 2 /dev/sdb 100 GB 45.0 GB 40.0 GB 60.0 GB 0.25"
     assert found.lines[10].split()[:3] == ["10", "/dev/sdh", "100"], "without a key"
     assert found.lines[-1].startswith("unknown of broker 3:")
-    assert listed({"1": look(), "2": look()}).lines[-1].startswith("unknown of brokers 1, 2: nothing watches volumes")
+    assert listed({"1": look(), "2": look()}).lines[-1].startswith("unknown of brokers 1, 2: no plugin watches volumes")
 
 
 def test_budgets_are_listed_once_those_that_hold_their_writers_first() -> None:
@@ -231,7 +231,7 @@ def test_it_tells_the_state_its_cause_and_when_more_are_left_out() -> None:
     screen = screen_of()
     assert "left out" not in drawn(screen)[2]
     screen.show(look(MANY).first(999))
-    assert drawn(screen)[2] == "999 rows by rate  more clients, less busy, are left out"
+    assert drawn(screen)[2] == "999 rows by rate  less busy clients are left out"
     screen.show(look(state=State.THROTTLE, factor=0.42, limit_factor=0.6, cause="broker 3, volume /dev/sdb"))
     assert "THROTTLE  factor 0.42 (PRODUCE x0.6 now)  fence open" in drawn(screen)[0]
     assert drawn(screen)[1] == "cause: broker 3, volume /dev/sdb"
