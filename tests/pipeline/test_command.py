@@ -111,7 +111,7 @@ def test_a_file_with_a_malformed_escape_shows_nothing_of_its_secrets(tmp_path: P
     file.write_text(f"ssl.key.password={escape}\n")
     with pytest.raises(OptionsError) as raised:
         options(**GIVEN, kafka_config=file)
-    assert str(raised.value) == f"--kafka-config {file} can't be read: it is no properties file"
+    assert str(raised.value) == f"--kafka-config {file} can't be read: it is not a properties file"
 
 
 def test_the_submit_line_is_one_that_a_shell_reads_back() -> None:

@@ -20,11 +20,11 @@ T = TypeVar("T")
 _SECONDS: Final = "quota.window.size.seconds"
 _CLUSTER: Final = "Only of this cluster; may be repeated."
 _SINCE: Final = "From 2026-11-21, or 2026-11-21T09:30, in UTC."
-_UNTIL: Final = "To that time; a day is included whole."
+_UNTIL: Final = "Up to this time; a day is included as a whole."
 Clusters: TypeAlias = Annotated[list[str] | None, typer.Option("--cluster", help=_CLUSTER)]
 Since: TypeAlias = Annotated[str | None, typer.Option("--from", metavar="TIME", help=_SINCE)]
 Until: TypeAlias = Annotated[str | None, typer.Option("--to", metavar="TIME", help=_UNTIL)]
-_CONNECT: Final = "How to connect, in the names of librdkafka or of Kafka's Java client; without, as anybody can."
+_CONNECT: Final = "Connection properties, as librdkafka or the Java client names them; default: plaintext, no login."
 ClientConfig: TypeAlias = Annotated[
     Path | None, typer.Option("--client-config", "--command-config", metavar="FILE", help=_CONNECT)
 ]
@@ -85,4 +85,4 @@ def _parse_time(text: str, is_end: bool = False) -> float:
         at = datetime.fromisoformat(text) + timedelta(days=is_end and is_day)
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC).timestamp()
     except (ValueError, OverflowError):
-        raise ValueError("is no time; write it like 2026-11-21 or 2026-11-21T09:30") from None
+        raise ValueError("is not a time; write it like 2026-11-21 or 2026-11-21T09:30") from None

@@ -64,7 +64,7 @@ def install(
     """Put quotahost's jar into a Kafka's libs folder and print the properties to add."""
     libs = kafka_home / "libs"
     if not libs.is_dir():
-        raise QuotahostError(f"{kafka_home} holds no folder libs; name the folder that Kafka was unpacked to")
+        raise QuotahostError(f"{kafka_home} has no folder libs; name the folder that Kafka was unpacked to")
     jar = carried_jar()
     with writing(libs):
         target = libs / f"quotahost-{jar.quotahost}.jar"
@@ -84,4 +84,4 @@ def install(
     say(javaproperties.join_key_value(f"{PREFIX}class", CLASS))
     say(javaproperties.join_key_value(f"{PREFIX}python.executable", sys.executable))
     doctor = [str(Path(sys.executable).with_name("quotahost")), "doctor", "server.properties"]
-    say(f"\nLook before you restart it: {shlex.join([*doctor, '--kafka-home', str(kafka_home)])}")
+    say(f"\nCheck before you restart the broker: {shlex.join([*doctor, '--kafka-home', str(kafka_home)])}")

@@ -70,7 +70,7 @@ def pipeline(
     """Run the pipeline that turns all brokers' snapshots into one record of each cluster.
 
     Every option can also be set in the environment, as QUOTAHOST_PIPELINE_BOOTSTRAP and so on.
-    Secrets belong into the file of --kafka-config or into QUOTAHOST_PIPELINE_KAFKA, a JSON object.
+    Put secrets into the file of --kafka-config or into QUOTAHOST_PIPELINE_KAFKA, a JSON object.
     """
     check_packages("pipeline", "pyspark")
     from quotahost.pipeline import main

@@ -28,12 +28,12 @@ A {role} of quotahost.
 
 Test it without a broker, where quotahost and pytest are installed: `python -m pytest`.
 
-Install it for the broker's Python: `PYTHON_OF_THE_BROKER -m pip install .`, then see it by the `quotahost` that lies \
-beside that Python: `quotahost plugins`.
+Install it for the broker's Python: `PYTHON_OF_THE_BROKER -m pip install .`. Then list it with the `quotahost` beside \
+that Python: `quotahost plugins`.
 
-Name it in `server.properties`, beside its own properties. `quotahost doctor server.properties` says whether they \
-are right; only a broker builds the plugin. A list, such as tasks, takes the place of the default and of what the \
-broker has: keep what it needs of these. Then restart the broker:
+Name the plugin in `server.properties`, and set its own properties. `quotahost doctor server.properties` checks them, \
+but only a broker builds the plugin. A list, such as tasks, replaces the default and the broker's present list: \
+repeat what the broker needs of these. Then restart the broker:
 
 ```properties
 {properties}
@@ -59,13 +59,13 @@ _EXAMPLES: Final = {
 
 
 def new(
-    role: Annotated[Kind, typer.Argument(help="What the plugin is.")],
+    role: Annotated[Kind, typer.Argument(help="The plugin's role.")],
     name: Annotated[str, typer.Argument(help="Its name in properties, such as my-quotas.")],
     directory: Annotated[Path, typer.Option(metavar="DIR", help="Where the package's folder is made.")] = Path(),
 ) -> None:
-    """Write a plugin of your own: a package with its test, which passes as it stands.
+    """Write a plugin of your own: a package with a test, which passes.
 
-    It overwrites nothing.
+    No file is overwritten.
     """
     module = name.replace("-", "_")
     if not _FORM.fullmatch(name):
@@ -79,7 +79,7 @@ def new(
         raise QuotahostError(f"{name!r} can't be a plugin's name: Python, quotahost or a plugin has it; choose another")
     folder = directory / name
     if folder.exists():
-        raise QuotahostError(f"{folder} is there already; choose another name, or another place by --directory")
+        raise QuotahostError(f"{folder} exists already; choose another name, or another place by --directory")
     with writing(folder):
         # mkdir() fails if the folder exists, so nothing is ever overwritten.
         folder.mkdir(parents=True)

@@ -68,7 +68,7 @@ def read_broker_file(path: Path) -> BrokerFile:
 
 def read_client_config(path: Path | None) -> dict[str, str]:
     """Return a client's file in librdkafka's names; {} without a file. A QuotahostError shows no value of the file."""
-    remedy = "name a file in librdkafka's names or in those of Kafka's Java client"
+    remedy = "name a file with librdkafka's names or those of Kafka's Java client"
     return {} if path is None else in_librdkafkas_names(_read(path, remedy))
 
 
@@ -87,9 +87,9 @@ def _pem(ssl: Mapping[str, str]) -> dict[str, str]:
             continue
         if ssl.get(f"{store}.type", "JKS").upper() != "PEM":
             raise QuotahostError(
-                f"{store}.location: quotahost reads PEM files only. Make one of a truststore by `keytool -list -rfc "
-                "-keystore FILE > FILE.pem`, of a PKCS12 keystore by `openssl pkcs12 -in FILE -out FILE.pem`, of a JKS "
-                f"one first a PKCS12 one by `keytool -importkeystore`, and set {store}.type=PEM"
+                f"{store}.location: quotahost reads PEM files only. Convert a truststore by `keytool -list -rfc "
+                "-keystore FILE > FILE.pem`, a PKCS12 keystore by `openssl pkcs12 -in FILE -out FILE.pem`, and a JKS "
+                f"keystore first to PKCS12 by `keytool -importkeystore`; then set {store}.type=PEM"
             )
         try:
             Path(location := ssl[f"{store}.location"]).open("rb").close()
@@ -107,5 +107,5 @@ def _read(path: Path, remedy: str) -> dict[str, str]:
     except OSError as error:
         problem = error.strerror or str(error)
     except ValueError:  # the error repeats text after a malformed escape, which may be a secret
-        problem = "it is no properties file"
+        problem = "it is not a properties file"
     raise QuotahostError(f"{path} can't be read: {problem}; {remedy}")

@@ -150,7 +150,7 @@ def options(**given: Any) -> Options:
         raise OptionsError("; ".join(map(_problem, error.errors()))) from None
     except (OSError, ValueError) as error:
         # The text of javaproperties is left out, because it may repeat the beginning of a secret.
-        problem = error.strerror if isinstance(error, OSError) else "it is no properties file"
+        problem = error.strerror if isinstance(error, OSError) else "it is not a properties file"
         raise OptionsError(f"--kafka-config {made.kafka_config} can't be read: {problem}") from None
     return made
 

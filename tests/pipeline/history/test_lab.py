@@ -140,7 +140,7 @@ def test_a_page_shows_each_volume_and_needs_nothing_else(history: Path, tmp_path
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--from", "yesterday"], "for --from: 'yesterday' is no time; write it like 2026-11-21"),
+        (["--from", "yesterday"], "for --from: 'yesterday' is not a time; write it like 2026-11-21"),
         (["--to", "9999-12-31"], "for --to: '9999-12-31' is no time"),
         (["--from", "2026-11-21", "--to", "2026-11-20"], "--to is not after --from"),
         (["--recent", "7"], "has no unit"),

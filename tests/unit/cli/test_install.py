@@ -110,7 +110,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / GIVEN).mkdir()
     (tmp_path / GIVEN / "my_quotas.py").write_text("mine")
     done = run("new", "supplier", GIVEN, "--directory", tmp_path)
-    assert (done.exit_code, "my_quotas is there already; choose another name" in done.output) == (1, True)
+    assert (done.exit_code, "my_quotas exists already; choose another name" in done.output) == (1, True)
     assert [each.name for each in (tmp_path / GIVEN).iterdir()] == ["my_quotas.py"]
 
 

@@ -53,8 +53,8 @@ _TAKEN_WITHIN: Final = 60.0  # seconds; with 100,000 quotas, a broker was 20 s b
 _POLL: Final = 0.1  # seconds
 _MOST_WARNINGS: Final = 5  # about records that brokers refuse
 _REFUSED: Final = (
-    "apply --prune-refused removes it, and apply writes over it what a file declares (look first whether a later "
-    "quotahost wrote it)"
+    "apply --prune-refused removes the record; apply replaces it if a file declares its entity (check first whether "
+    "a later quotahost wrote it)"
 )
 _ASKED_AT_ONCE: Final = 16  # brokers
 _MAX_ANSWER: Final = 512 * 1024 * 1024  # bytes; 100,000 entities are about 10 MB
@@ -97,7 +97,7 @@ def cluster_at(bootstrap: str, client_config: Path | None, topic: str) -> Iterat
                 manager.bootstrap(_WAIT_MS)
             except (NoAnswer, KafkaError, OSError, ValueError, AssertionError) as error:
                 why = error if isinstance(error, NoAnswer) else _reason(error)
-                raise Unusable(f"{bootstrap} doesn't answer: {why}; see the address, and --client-config") from None
+                raise Unusable(f"{bootstrap} doesn't answer: {why}; check the address, and --client-config") from None
             brokers = {each.node_id: BrokerConfig(client, each.node_id, config) for each in manager.cluster.brokers()}
             yield Cluster(manager, brokers, config, topic, answering)
     except QuotahostError as error:
@@ -331,11 +331,11 @@ def not_enforced(broker: BrokerConfig, sections: Collection[str]) -> Iterator[st
     try:
         configs = broker.properties()
     except NoAnswer as problem:
-        yield f"whether it enforces what is set here can't be seen: {problem}"
+        yield f"can't check whether it enforces these quotas: {problem}"
         return
     callback = configs.get(f"{PREFIX}class")
     if callback and not callback.startswith("org.quotahost."):
-        yield f"{callback} decides about quotas; what is set here holds as far as it follows it"
+        yield f"callback {callback} decides about quotas and may ignore these"
         return
     lacking = [] if f"{PREFIX}budgets" in configs else [f"{PREFIX}budgets=on"]
     lacking += [] if configs.get(AUTHORIZER) in FENCES else [f"{AUTHORIZER}={FENCES[0]}"]
@@ -348,7 +348,7 @@ def not_enforced(broker: BrokerConfig, sections: Collection[str]) -> Iterator[st
             continue
         enforced = _has_supplier(broker, supplier) if callback else False
         if enforced is None:
-            yield f"{kind} quotas are enforced only if {_SUPPLIER}, which Kafka hides, has {supplier}"
+            yield f"can't check whether {_SUPPLIER} has {supplier}, without which {kind} quotas are not enforced"
         elif not enforced:
             yield f"{kind} quotas are not enforced; add {supplier} to {_SUPPLIER}"
 

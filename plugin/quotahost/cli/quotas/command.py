@@ -43,23 +43,23 @@ _NOTHING: Final = "\nNothing to do: the cluster has what is declared."
 quotas = typer.Typer(no_args_is_help=True, help="Quotas as code: declared in files, compared with a cluster, applied.")
 
 _Files: TypeAlias = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="quotahost's YAML, or KafkaUser resources of Strimzi's.")
+    list[Path], typer.Argument(metavar="FILE...", help="quotahost's YAML, or Strimzi's KafkaUser resources.")
 ]
 _Bootstrap: TypeAlias = Annotated[str, typer.Option(metavar="HOST:PORT", help="A broker of the cluster.")]
 _Topic: TypeAlias = Annotated[
     str, typer.Option(metavar="TOPIC", help="Topic of the cluster-wide quotas, with the brokers' topics.prefix.")
 ]
-_Prune: TypeAlias = Annotated[bool, typer.Option("--prune", help="Remove what no file names; otherwise it stays.")]
+_Prune: TypeAlias = Annotated[bool, typer.Option("--prune", help="Also remove quotas that no file names.")]
 _PruneRefused: TypeAlias = Annotated[
     bool, typer.Option("--prune-refused", help="Remove records that brokers refuse: broken ones, or a later version's.")
 ]
 _Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Don't ask.")]
-_Output: TypeAlias = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")]
-_History: TypeAlias = Annotated[str, typer.Option(metavar="DIR", help="Where the pipeline writes its history.")]
-_Month: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="YYYY-MM", help="In UTC; without, the last month that is over.")
+_Output: TypeAlias = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write here, not to stdout.")
 ]
-_Csv: TypeAlias = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the sums as CSV, too, in bytes.")]
+_History: TypeAlias = Annotated[str, typer.Option(metavar="DIR", help="Where the pipeline writes its history.")]
+_Month: TypeAlias = Annotated[str | None, typer.Option(metavar="YYYY-MM", help="In UTC; default: last month.")]
+_Csv: TypeAlias = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the sums as CSV, in bytes.")]
 _Properties: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="A broker's server.properties.")]
 
 # ---- the commands ----------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def drift(
     files: _Files, bootstrap: _Bootstrap, client_config: ClientConfig = None, quotas_topic: _Topic = _TOPIC,
     prune: _Prune = False,
 ) -> None:  # fmt: skip
-    """Say what differs between files and cluster: ends with 1 if something does, with 0 if nothing."""
+    """Show the differences between files and cluster: ends with 1 if there are any, with 0 if not."""
     declared = _declared(files)
     with _cluster(bootstrap, client_config, quotas_topic) as cluster:
         count = len(_compared(cluster, declared, prune).changes)
@@ -145,13 +145,13 @@ def import_properties(
 def usage(
     files: _Files, history: _History, month: _Month = None, clusters: Clusters = None, csv: _Csv = None
 ) -> None:  # fmt: skip
-    """Sum by the labels of the files who used what in a month: bytes in, out and stored, for a bill."""
+    """Sum a month's bytes in, out and stored by the labels of the files, for a bill."""
     check_packages("quotas usage", "pyspark")
     if csv is not None:
         check_out("--csv", csv)  # checked before Spark works for minutes
     labels = _declared(files).labels
     if not labels:
-        say("The files have no label, so all of it is in one row.", to_stderr=True)
+        say("The files have no labels, so all bytes are in one row.", to_stderr=True)
     from quotahost.cli.lab.history import started
     from quotahost.cli.quotas.usage import bill, last_month, parse_month
 
@@ -190,7 +190,7 @@ def _declared(files: Sequence[Path]) -> "Declared":
     declared = read_declared(files)
     if declared.left_out:
         kinds = ", ".join(sorted({*declared.left_out}))
-        say(f"Left out {len(declared.left_out)} resources, which are no KafkaUser: {kinds}")
+        say(f"Left out {len(declared.left_out)} resources that are not a KafkaUser: {kinds}")
     if not declared.sections:
         raise Unusable("the files declare nothing; write quotas, cluster-quotas, budgets, or a KafkaUser")
     return declared
@@ -223,7 +223,7 @@ def _apply(cluster: "Cluster", declared: "Declared", yes: bool, prune: bool = Fa
         refusals = cluster.change(planned)
         left = cluster.not_made(planned, refusals)
     except (KeyboardInterrupt, QuotahostError):
-        say("\nNot finished: some of it may be applied; quotahost quotas plan shows what is left.", to_stderr=True)
+        say("\nNot finished: some changes may be applied; quotahost quotas plan shows what is left.", to_stderr=True)
         raise
     made = len(planned.changes) - len(left)
     say(f"\nApplied {made} of {len(planned.changes)} changes." + (" Not applied:" if left else ""))

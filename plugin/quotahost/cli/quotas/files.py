@@ -42,11 +42,11 @@ _HEAD: Final = "# Client quotas of a Kafka cluster; see `quotahost quotas --help
 _WRONG: Final = {
     "missing": "is missing; write it",
     "too_short": "is empty; write an entry, or leave the key out",
-    "string_type": "is no text; write one",
-    "list_type": "is no list; write [A, B], or each entry after a dash; [] is none",
+    "string_type": "is not a text; write one",
+    "list_type": "is not a list; write [A, B], or each entry after a dash; [] is none",
     "string_pattern_mismatch": "names no topics; write the name of one, or the beginning of names with a * at its end: "
     "orders.*",
-    **dict.fromkeys(("dict_type", "model_type"), "is no mapping; write NAME: VALUE"),
+    **dict.fromkeys(("dict_type", "model_type"), "is not a mapping; write NAME: VALUE"),
     **dict.fromkeys(("bool_type", "bool_parsing"), "is neither true nor false; write one of them"),
 }
 _OLD: Final = f"{PREFIX}plugin.cluster-quota."  # the properties of earlier versions
@@ -61,13 +61,13 @@ def _name(value: object) -> str | Default:
     elif value == DEFAULT_NAME:
         return DEFAULT
     if not isinstance(value, str) or not value:
-        raise ValueError(f"is no name; write one, or {DEFAULT_NAME}; Kafka has no quotas for the empty name")
+        raise ValueError(f"is not a name; write one, or {DEFAULT_NAME}; Kafka has no quotas for the empty name")
     return value
 
 
 def _above_0(value: object) -> float:
     if value == UNLIMITED:
-        remedy = "leave the key out, which leaves the next level's quota, or write a large rate such as 1000T"
+        remedy = "leave the key out, so that the next level's quota applies, or write a large rate such as 1000T"
         raise ValueError(f"can't be {UNLIMITED} in Kafka; {remedy}")
     return parse.parse_quantity(value or "")
 
@@ -96,7 +96,7 @@ class _Form(BaseModel):
 
 def _label(value: object) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_LABEL:
-        raise ValueError(f"is no label; write a text of 1 to {_LONGEST_LABEL} characters, such as team-a")
+        raise ValueError(f"is not a label; write a text of 1 to {_LONGEST_LABEL} characters, such as team-a")
     return value
 
 
@@ -125,7 +125,7 @@ class _ClientEntry(_Entry):
     def _one_entity(self) -> Self:
         kinds = self.model_fields_set & {"user", "client_id", "ip"}
         if not kinds:
-            raise ValueError("names nobody; write user, client-id, both, or ip")
+            raise ValueError("names no client; write user, client-id, both, or ip")
         if "ip" in kinds and len(kinds) > 1:
             raise ValueError("has an ip beside a user or client-id; Kafka has quotas for either, so write two entries")
         if "ip" in kinds and self.label is not None:
@@ -145,10 +145,10 @@ class _ClusterEntry(_Entry):
     @model_validator(mode="after")
     def _one_entity(self) -> Self:
         if self.user is None and not self.client_id:
-            raise ValueError(f"names nobody; write user, client-id, or both; user: {DEFAULT_NAME} is for all others")
+            raise ValueError(f"names no client; write user, client-id, or both; user: {DEFAULT_NAME} is for all others")
         if self.client_id is DEFAULT or (self.user is DEFAULT and self.client_id is not None):
             raise ValueError(
-                f"has a default that cluster-quota has not; write user: {DEFAULT_NAME} alone, for all others"
+                f"uses a default that cluster-wide quotas don't have; write user: {DEFAULT_NAME} alone, for all others"
             )
         return self
 
@@ -176,7 +176,7 @@ class _BudgetEntry(_Entry):
         if not self.topics and self.label is None:
             raise ValueError("names no topics; write topics: [orders.*], or a label of topic-labels")
         if self.name is None and len(self.topics) > 1:
-            raise ValueError("has several topics and no name; write one, by which errors and metrics call it")
+            raise ValueError("has several topics but no name; write a name for errors and metrics")
         if NAME.fullmatch(str(self.entity().budget)) is None:
             raise ValueError("needs a name of 1 to 64 letters, digits, dots, dashes, underscores or stars; write one")
         return self
@@ -267,7 +267,7 @@ class _Reading:
 
     def document(self, document: Document) -> None:
         if not isinstance(document.content, dict):
-            self._problem(document, (), "is no mapping; write prune, quotas, cluster-quotas, budgets, or a KafkaUser")
+            self._problem(document, (), "isn't a mapping; write prune, quotas, cluster-quotas, budgets, or a KafkaUser")
         elif "kind" in document.content:
             self._resource(document, (), document.content)
         elif own := self._checked(document, (), document.content, _OwnDocument):
@@ -288,10 +288,10 @@ class _Reading:
                 if amounts.get("topics") == "":  # only a budget has topics
                     amounts["topics"] = _joined(self._topics.get(entry.label, ()))
                     if not amounts["topics"]:
-                        lacking = "has no topics; write topics here, or the label's under topic-labels"
+                        lacking = "has no topics; write topics here, or list the label's under topic-labels"
                         self._problem(document, (*way, "label"), printable(entry.label), lacking)
             if other := places.get(entity):
-                self._problem(document, way, f"{entity} is declared in {other}, too; keep one of both")
+                self._problem(document, way, f"{entity} is declared in {other}, too; keep one of the two")
             places[entity] = document.place(way)
             self.declared.quotas[entity] = amounts
 
@@ -332,7 +332,7 @@ def _words(details: ErrorDetails, model: type[BaseModel]) -> Iterator[str]:
         yield f"is an unknown key; {meant(str(key), keys, 'write one of ' + ', '.join(keys))}"
         return
     if isinstance(value := details["input"], str | None):
-        yield "nothing" if value is None else printable(value)
+        yield "(nothing)" if value is None else printable(value)
     words = details["msg"].removeprefix("Value error, ").replace("Input should be", "is wrong; write")
     yield _WRONG.get(details["type"], words)
 
@@ -348,7 +348,7 @@ def read_properties(file: Path) -> Declared:
     """
     broker = read_broker_file(file)
     declared = Declared(sections={CLUSTER})
-    hidden = "has a value that only the broker's config provider knows; write it for ${...} in a copy of the file"
+    hidden = "has a value that only the broker's config provider knows; replace ${...} by it in a copy of the file"
     problems = [f"{file}: {name} {hidden}" for name in broker.unresolved if name.startswith(_OLD)]
     for name, text in broker.properties.items():
         kind, _, names = name.removeprefix(_OLD).partition(".")
@@ -362,7 +362,7 @@ def read_properties(file: Path) -> Declared:
     if problems:
         raise QuotahostError("\n".join(problems))
     if not declared.quotas:
-        raise QuotahostError(f"{file} has no quotas of {_OLD}*; nothing is to be taken over from it")
+        raise QuotahostError(f"{file} has no quotas of {_OLD}*, so there is nothing to take over")
     return declared
 
 
@@ -378,7 +378,7 @@ def _old_rates(kind: str, names: str, text: str) -> dict[tuple[str | Default | N
                 return {(None, client_id): rate for client_id, rate in parse_rates(text).items()}
             case "clients":
                 return parse_keyed_rates(text, _user_and_client_id)
-    raise ValueError("is no property that quotahost had")
+    raise ValueError("is not a property that quotahost had")
 
 
 def _user_and_client_id(name: str) -> tuple[str | Default | None, str | None]:

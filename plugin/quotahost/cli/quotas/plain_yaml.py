@@ -52,9 +52,9 @@ class Document:
         for key in _until_end(events):
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarEvent) or key.anchor is not None:
-                raise Unusable(f"{self.place(way)}: has a key that is no text; write NAME: VALUE")
+                raise Unusable(f"{self.place(way)}: has a key that is not a text; write NAME: VALUE")
             if key.value in content:
-                raise Unusable(f"{self.file}:{line}: {printable(key.value)} is there twice; remove one of both")
+                raise Unusable(f"{self.file}:{line}: {printable(key.value)} is there twice; remove one of the two")
             content[key.value] = self.value(next(events), events, (*way, key.value))
             # The line is the key's, because the value may begin on a later line.
             self.lines[(*way, key.value)] = line
@@ -86,7 +86,7 @@ def documents(file: Path) -> Iterator[Document]:
                     yield document
     except (yaml.YAMLError, RecursionError) as error:
         problem = " ".join(str(error).split())  # the error has several lines, and names the place
-        raise Unusable(f"{file} is no YAML: {problem}; mend the line or the one before") from None
+        raise Unusable(f"{file} is not YAML: {problem}; correct the line or the one before") from None
 
 
 def dumped(content: Any) -> str:

@@ -71,7 +71,7 @@ def parse_month(text: str) -> tuple[datetime, datetime]:
         since = datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC)
         return since, (since + timedelta(days=31)).replace(day=1)
     except (ValueError, OverflowError):
-        raise ValueError("is no month; write one like 2026-11") from None
+        raise ValueError("is not a month; write one like 2026-11") from None
 
 
 def last_month(now: datetime) -> str:

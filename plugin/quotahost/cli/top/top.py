@@ -48,7 +48,7 @@ def parser() -> ArgumentParser:
     add("--bootstrap", metavar="HOST:PORT", help="a broker of a cluster: show all of its brokers instead")
     add(
         "--client-config", "--command-config", type=Path, metavar="FILE",
-        help="connection properties, with librdkafka's or Kafka's Java client's names (default: plaintext, no login)",
+        help="connection properties, as librdkafka or the Java client names them (default: plaintext, no login)",
     )  # fmt: skip
     add("--watch-topic", default=WATCH.name, metavar="TOPIC", help=f"{WATCH.name} with the brokers' topics.prefix")
     add("--looks-topic", default=LOOKS.name, metavar="TOPIC", help=f"{LOOKS.name} with the brokers' topics.prefix")

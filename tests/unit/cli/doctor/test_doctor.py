@@ -95,7 +95,7 @@ def test_secrets_are_never_printed(site: Path, package: Path, tmp_path: Path) ->
     outputs = [doctor(tmp_path, late, shown, properties + hour) for late, hour in enumerate(("22", "late"))]
     outputs.append(doctor(tmp_path, 1, [f"{PREFIX}plugin.mine.server=http://***@host/?***: "], properties + misplaced))
     broken = properties_file(tmp_path, "ssl.key.password=abc\\uS3CR3T-3\n")
-    outputs.append(told(1, ["it is no properties file"], "doctor", broken))
+    outputs.append(told(1, ["it is not a properties file"], "doctor", broken))
     assert not [output for output in outputs if "S3CR" in output]
 
 

@@ -222,7 +222,7 @@ def test_the_file_of_javas_client_is_read_as_well(tmp_path: Path) -> None:
     types = {"ssl.truststore.type": "PEM", "ssl.keystore.type": "PEM"}
     expected = {"ssl.ca.pem": "CA", "ssl.certificate.pem": "CERT", "ssl.key.pem": "KEY"}
     assert in_librdkafkas_names(tls | texts | types) == tls | expected
-    remedy = "reads PEM files only. Make one of a truststore by `keytool -list .*, of a PKCS12 keystore by `openssl"
+    remedy = "reads PEM files only. Convert a truststore by `keytool -list .*, a PKCS12 keystore by `openssl"
     with pytest.raises(QuotahostError, match=remedy):
         in_librdkafkas_names(tls | {"ssl.keystore.location": "/secret.jks"})
 
