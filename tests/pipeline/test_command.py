@@ -149,7 +149,7 @@ def test_without_a_java_the_command_says_which_it_needs(tmp_path: Path, monkeypa
     command = [sys.executable, "-m", "quotahost.cli", "pipeline", "--bootstrap", "a:1", "--checkpoint", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == "Spark didn't start: it needs Java 17 or 21, by JAVA_HOME or on the PATH"
+    assert done.stderr.splitlines()[-1] == "Spark didn't start: it needs Java 17 or 21, in JAVA_HOME or on the PATH"
 
 
 def test_the_command_shows_defaults_that_it_reads_back_and_no_option_for_secrets() -> None:
@@ -319,7 +319,7 @@ LATE = Py4JError("TimeoutException: Timed out waiting for a node assignment\n\ta
     ("job", "master", "code", "begins", "ends"),
     [
         (Job(LATE), "local[2]", 1, "--bootstrap a:1 doesn't answer, or refuses this client: Py4JError: TimeoutExcepti",
-         "look at the address, at --kafka-config, and at the rights of docs/security.md"),
+         "check the address, --kafka-config, and the rights of docs/security.md"),
         (Job(LATE), "spark://h:7077", 2, "--checkpoint /", "if it is mounted on all machines under that path"),
         *((Job(runs=problem), "local[2]", 1, "Spark has ended: ", "--driver-memory; start the pipeline again")
           for problem in (ConnectionRefusedError(111, "Connection refused"), Py4JNetworkError("no answer"))),

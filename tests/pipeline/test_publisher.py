@@ -90,7 +90,7 @@ def test_a_late_batch_is_counted_and_logged_once_instead(spark: SparkSession, ca
         sent.publisher(late, number)
     assert sent.records == []
     assert sent.unpublished("home", "late") == 2
-    assert ["a batch has taken" in each.getMessage() for each in caplog.records] == [True]
+    assert ["and is not published" in each.getMessage() for each in caplog.records] == [True]
 
 
 @pytest.mark.proves("faults.clock")
@@ -183,7 +183,7 @@ def clock() -> KafkaClock:
 def test_a_wrong_clock_is_corrected_and_logged_once(clock: KafkaClock, caplog: pytest.LogCaptureFixture) -> None:
     corrected(clock, -600_000, times=3 * WITNESSES)
     assert clock.now() == pytest.approx(NOW_MS - 600_000, abs=10)
-    assert caplog.messages == ["this machine's clock is 600 s off Kafka's; the pipeline goes by Kafka's"]
+    assert caplog.messages == ["this machine's clock differs by 600 s from Kafka's; the pipeline uses Kafka's"]
 
 
 def test_one_timestamp_far_off_moves_no_clock_and_neither_do_answers_that_took_long(clock: KafkaClock) -> None:

@@ -178,8 +178,8 @@ def ensure_topics(kafka: JvmKafka, options: Options, wait: Callable[[float], obj
     there = kafka.topics(configs)
     if (partitions := there.get(single, 1)) != 1:
         raise Unusable(
-            f"topic {single} has {partitions} partitions, and must have one: by the order of its records "
-            "pipelines find out which of them publishes. Stop all of them and delete it; the next one makes it anew"
+            f"topic {single} has {partitions} partitions, and must have one: the order of its records decides which "
+            "pipeline publishes. Stop all pipelines and delete the topic; the next pipeline creates it again"
         )
     # Some of these topics may exist without this client's right to see them; create() then returns False.
     if absent := sorted(configs.keys() - there.keys()):
@@ -194,5 +194,5 @@ def ensure_topics(kafka: JvmKafka, options: Options, wait: Callable[[float], obj
                 log.info("created the topic %s with %d replicas", name, replicas)
                 created.append(name)
         if created and replicas < _REPLICAS:
-            text = "only %d brokers are up, so these topics have as few replicas: %s; reassign them if more come"
+            text = "only %d brokers are up, so these topics have only so many replicas: %s; add replicas later"
             log.warning(text, replicas, ", ".join(created))

@@ -94,14 +94,14 @@ class KafkaClock:
             ahead = int(statistics.median(self._witnesses))
             self._witnesses.clear()
             if not self._ahead and self._hears(0) and not self._hears(ahead):
-                text = "a broker's clock is %.0f s off this machine's, by which snapshots are new; it isn't believed"
+                text = "a broker's clock differs by %.0f s and is ignored: by this machine's clock snapshots are fresh"
                 self._wrong.report(text, ahead / 1000)
                 return
             with self._lock:
                 self._ahead = ahead if abs(ahead) > TOLERANCE_MS else 0
         if abs(self._ahead) > _WARNING_MS:
             self._wrong.report(
-                "this machine's clock is %.0f s off Kafka's; the pipeline goes by Kafka's", -self._ahead / 1000
+                "this machine's clock differs by %.0f s from Kafka's; the pipeline uses Kafka's", -self._ahead / 1000
             )
         else:
             self._wrong.healed()

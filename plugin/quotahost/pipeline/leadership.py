@@ -52,7 +52,7 @@ class Leadership:
         with self._lock:  # the threads of two queries call this method, and the follower's thread changes the state
             if self._highest > self.run and time.monotonic() - self._other_arrived_at > self._silence:
                 self.run = self._highest = max(self._now_ms(), self._highest + 1)
-                log.warning("the other pipeline's records come no more; this one goes on as run %d", self.run)
+                log.warning("the other pipeline has stopped publishing; this one takes over as run %d", self.run)
                 self._later.healed()  # if the other pipeline comes back, the log says so again
             return self._highest > self.run, self.run
 
@@ -63,7 +63,7 @@ class Leadership:
                 self._note(self._run_of(key, value))
             self._fault.healed()
         except Exception as problem:  # Java's client raises errors of many kinds; the next poll may succeed
-            self._fault.report("other pipelines can't be watched for: %s", short(problem))
+            self._fault.report("the cluster records can't be read, so other pipelines go unnoticed: %s", short(problem))
 
     def _note(self, run: int) -> None:
         # The run 0 means that the record doesn't count.
@@ -72,10 +72,10 @@ class Leadership:
         with self._lock:
             if higher := run > self.run:
                 self._highest, self._other_arrived_at = max(self._highest, run), time.monotonic()
-        fault, who = self._earlier, "this one was launched later and wins, readers pass over the other's records"
+        fault, who = self._earlier, "this one was launched later and wins, readers ignore the other's records"
         if higher:
             fault, who = self._later, "it was launched later and wins, this one stands by"
-        text = "another pipeline publishes the same, run %d, this one is run %d: %s; stop one of them"
+        text = "another pipeline (run %d) publishes for the same cluster as this one (run %d): %s; stop one of them"
         fault.report(text, run, self.run, who)
 
     def _run_of(self, key: bytes, value: bytes | None) -> int:

@@ -80,9 +80,9 @@ def run(chosen: Options) -> None:
             for name, directory in directories.items():
                 if problem := refusal(name, directory, master, default):
                     raise OptionsError(problem)
-                with _in_words(f"--{name} {directory} can't be used", "name a file system of which Spark has the jar"):
+                with _in_words(f"--{name} {directory} can't be used", "name a file system for which Spark has the jar"):
                     file_system(spark, directory)
-            remedy = "look at the address, at --kafka-config, and at the rights of docs/security.md"
+            remedy = "check the address, --kafka-config, and the rights of docs/security.md"
             with _in_words(f"--bootstrap {chosen.bootstrap} doesn't answer, or refuses this client", remedy):
                 job = Job(spark, chosen, progress)
             job.run(stop)
@@ -92,7 +92,7 @@ def run(chosen: Options) -> None:
     except (OSError, Py4JError) as error:
         # systemd signals the whole process group, so Spark's JVM may end before this process stops it.
         if not stop.is_set():
-            remedy = "see above, and in the kernel's log, whether memory ran out, and then give more --driver-memory"
+            remedy = "look above and in the kernel's log: if memory ran out, give more --driver-memory"
             raise QuotahostError(f"Spark has ended: {short(error)}; {remedy}; start the pipeline again") from None
 
 

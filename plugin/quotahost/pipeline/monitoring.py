@@ -39,20 +39,20 @@ class Progress:
         self.published = counter("published", "Records published", ["cluster"])
         text = "Batches that published nothing of a cluster: late, or the record could not be made or written"
         self.unpublished = counter("unpublished", text, ["cluster", "reason"])
-        text = "Records of the pipelines' topic that are none of a pipeline of these clusters"
+        text = "Cluster records that no pipeline of these clusters can have written"
         self.refused_runs = counter("refused_runs", text, ["reason"])
         self._failures = counter("failures", "Times that a query failed and was started again", ["query"])
         self.standing_by = gauge("standing_by", "1 while another pipeline, launched later, publishes")
         self._seconds = gauge("batch_seconds", "Duration of the last batch", ["query"])
         self._behind = gauge("records_behind", "Records that are not read yet", ["query"])
         self._state_rows = gauge("state_rows", "Brokers remembered", ["query"])
-        self._state_bytes = gauge("state_bytes", "Memory of the state", ["query"])
+        self._state_bytes = gauge("state_bytes", "Memory that the state takes", ["query"])
         self._age = gauge("age_seconds", "Age of the newest snapshot when it was published", ["cluster"])
         self._brokers = gauge("brokers", "Brokers by what is known of them", ["cluster", "state"])
         self._volumes = gauge("volumes", "Volumes of the brokers that report", ["cluster"])
         self._capacity = gauge("capacity_bytes", "Sum of their capacities", ["cluster"])
         self._consumed = gauge("consumed_bytes", "Sum of what they consume", ["cluster"])
-        self._factor = gauge("factor", "Smallest factor by published limits, 1 without", ["cluster"])
+        self._factor = gauge("factor", "Smallest factor by published limits, 1 without limits", ["cluster"])
         self._refused_so_far = 0
         self._newest: dict[str, ClusterRecord] = {}
         self._lines: dict[str, LineLimit] = defaultdict(lambda: LineLimit(period=_EVERY))
@@ -83,7 +83,7 @@ class Progress:
         self._batches.labels(query).inc()
         self._rows.labels(query).inc(progress["numInputRows"])
         if left > _LARGE:
-            log.info("query %s: %s records are left to be read", query, f"{left:,}")
+            log.info("query %s: %s records are not read yet", query, f"{left:,}")
         if query == DEAD_LETTERS:
             refused = int(progress["observedMetrics"].get(DEAD_LETTERS, {DEAD_LETTERS: 0})[DEAD_LETTERS])
             self._refused.inc(refused)

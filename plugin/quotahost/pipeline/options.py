@@ -28,8 +28,8 @@ CLIENT_ID: Final = "quotahost-pipeline"
 _ENV: Final = "QUOTAHOST_PIPELINE_"
 _TOPIC_OF: Final = re.compile(r"[A-Za-z0-9._-]{1,249}(=[A-Za-z0-9._-]{1,249})?")
 _ONE_EACH: Final = (
-    "name each topic once, with a cluster that no other topic has, as in a.snapshots=ID,b.snapshots=ID; the one of the "
-    "bootstrap's cluster may go without"
+    "name each topic once, with a cluster that no other topic has, as in a.snapshots=ID,b.snapshots=ID; the topic "
+    "of the bootstrap's cluster may omit it"
 )
 
 
@@ -62,7 +62,7 @@ class Options(BaseModel):
     bootstrap: str = Field(min_length=1, description="bootstrap.servers of the cluster with the topics.")
     checkpoint: str = Field(
         min_length=1,
-        description="Directory, or URL for Hadoop, of Spark's checkpoint. If lost, it is rebuilt from the topics.",
+        description="Directory, or URL for Hadoop, of Spark's checkpoint. A lost one is rebuilt from the topics.",
     )
     master: str = Field("local[2]", min_length=1, description="Spark's master; spark-submit's own wins.")
     kafka_config: Path | None = Field(
@@ -72,29 +72,25 @@ class Options(BaseModel):
         default_factory=dict, description="The same as a JSON object, for the environment; it wins over the file."
     )
     topics_prefix: TopicPrefix = Field(
-        PREFIX, description="How the topics' names begin, as topics.prefix of the brokers."
+        PREFIX, description="Prefix of the topics' names; the same as the brokers' topics.prefix."
     )
     snapshots_topic: Annotated[dict[str, str], BeforeValidator(_clusters)] | None = Field(
-        None, description="Topics of snapshots instead: TOPIC, or TOPIC=ID of a mirrored cluster, with commas."
+        None, description="Other topics of snapshots: TOPIC, or TOPIC=ID of a mirrored cluster, with commas."
     )
-    interval: Duration = Field(timedelta(milliseconds=150), description="Least time between two batches.")
+    interval: Duration = Field(timedelta(milliseconds=150), description="Shortest time between two batches.")
     tick: Duration = Field(timedelta(seconds=5), description="How often to publish when no snapshot comes.")
-    validity: Duration = Field(
-        timedelta(minutes=1), description="How old a broker's newest snapshot may be; then the broker is stale."
-    )
+    validity: Duration = Field(timedelta(minutes=1), description="A broker is stale if its latest snapshot is older.")
     expiry: Duration = Field(
-        timedelta(days=1), description="How long a stale broker is listed; its last volumes are told on."
+        timedelta(days=1), description="How long a stale broker is listed; its last volumes stay in the record."
     )
     fill_window: Duration = Field(
-        timedelta(minutes=1), description="How far a fill rate looks back at least; at most twice as far."
+        timedelta(minutes=1), description="A fill rate looks back at least this long, at most twice as long."
     )
-    batch: int = Field(
-        500_000,
-        ge=1,
-        description="Most records in one batch, ten times as many of the history; a backlog is read in such parts.",
+    batch: int = Field(500_000, ge=1, description="Most records in a batch (history: ten times as many).")
+    history: str | None = Field(
+        None, min_length=1, description="Directory for every reading as Parquet; default: no history."
     )
-    history: str | None = Field(None, min_length=1, description="Directory for every reading as Parquet; off without.")
-    metrics_port: int | None = Field(None, ge=1, le=65535, description="Port for Prometheus; off without.")
+    metrics_port: int | None = Field(None, ge=1, le=65535, description="Port for Prometheus; default: none.")
     metrics_address: str = Field("127.0.0.1", min_length=1, description="Address that the port listens on.")
 
     @model_validator(mode="after")

@@ -91,7 +91,7 @@ class Publisher:
             self._tick()
             self._no_tick.healed()
         except Exception as problem:  # Java's client raises errors of many kinds; the next tick may succeed
-            self._no_tick.report("no tick can be written: %s", short(problem))
+            self._no_tick.report("the tick can't be written: %s", short(problem))
 
     def _records(self, clusters: Mapping[str, Sequence[Kind]], rules: Rules, run: int) -> list[ClusterRecord]:
         """Return the records of all clusters, except those whose record can't be made."""
@@ -127,7 +127,7 @@ class Publisher:
 
     def _failed(self, cluster: str, problem: Exception) -> None:
         self._progress.unpublished.labels(cluster, "failed").inc()
-        text = "the record of cluster %s is not published, the next batch tries again: %s"
+        text = "the record of cluster %s is not published; the next batch tries again: %s"
         self._faults[cluster].report(text, cluster, short(problem))
 
     def _late(self, record: ClusterRecord) -> bool:
@@ -144,9 +144,9 @@ class Publisher:
             return False
         self._progress.unpublished.labels(record.cluster, "late").inc()
         self._lateness.report(
-            "a batch has taken %.0f s, more than half of --validity (%g s): it is too late to be published, and "
-            "brokers go by their standby source until one is quicker; unless Kafka or this machine stood still, give "
-            "the driver more cores, or raise --validity and the brokers' validity",
+            "a record is %.0f s old, more than half of --validity (%g s), and is not published: brokers use their "
+            "standby source until a batch is quicker; unless Kafka or this machine stood still, give the driver more "
+            "cores, or raise --validity and the brokers' validity",
             age, validity,
         )  # fmt: skip
         return True

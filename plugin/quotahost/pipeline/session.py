@@ -47,7 +47,7 @@ def session(
     try:
         return builder.getOrCreate()
     except (PySparkRuntimeError, FileNotFoundError):
-        raise QuotahostError("Spark didn't start: it needs Java 17 or 21, by JAVA_HOME or on the PATH") from None
+        raise QuotahostError("Spark didn't start: it needs Java 17 or 21, in JAVA_HOME or on the PATH") from None
 
 
 def local(master: str, kafka: bool = True) -> dict[str, str]:

@@ -116,7 +116,7 @@ class Supervisor:
     def _keep(self, query: _Query, given: object) -> None:
         if query.starting.is_alive():
             if self._clock() - query.starting_since >= _HELD_UP:
-                text = "query %s is held up, and goes on once its disk and Kafka answer; the others go on meanwhile"
+                text = "query %s hangs until its disk and Kafka answer; the other queries go on"
                 query.lasting.report(text, query.name)
             return
         if (running := query.running) is not None and query.given == given:
@@ -162,10 +162,10 @@ class Supervisor:
         if not query.checkpoint and not query.anew_without_batch:  # a second new checkpoint wouldn't help
             self._rebuild(query)
             return
-        remedy = "it has begun anew, and the reason is another one than its checkpoint"
+        remedy = "a new checkpoint did not help"
         if query.checkpoint:
-            remedy = f"if it can't read its checkpoint, move {query.checkpoint} away"
-        text = "query %s goes on failing, %d times in a row by now: make room where none is left; %s"
+            remedy = f"if the query can't read its checkpoint, move {query.checkpoint} away"
+        text = "query %s keeps failing, %d times in a row by now: check free disk space; %s"
         query.lasting.report(text, query.name, query.failures, remedy)
 
     def _rebuild(self, query: _Query) -> None:
@@ -173,11 +173,11 @@ class Supervisor:
         try:
             aside = self._set_aside(query.name)
         except Exception as problem:  # Hadoop's file systems raise errors of many kinds
-            remedy = "let the pipeline's user write there, or stop the pipeline and move it away"
+            remedy = "let the pipeline's user write there, or stop the pipeline and move the checkpoint away"
             text = "the checkpoint of query %s can't be set aside: %s; %s"
             query.lasting.report(text, query.name, short(problem), remedy)
             return
-        text = "query %s begins anew from the topics, as it has failed %d times in a row; its checkpoint is kept as %s"
+        text = "query %s failed %d times in a row and begins anew from the topics; its old checkpoint is %s"
         log.warning(text, query.name, query.failures, aside)
         query.due, query.failures, query.anew_without_batch = 0.0, 0, True
 
