@@ -18,8 +18,8 @@ from quotahost.model import Factor
 class BusyMachineSection(BaseModel):
     """The properties under ``plugin.busy-machine.``. If one is wrong, the broker logs the error and doesn't start."""
 
-    calm: float = Field(2, gt=0, description="the load average below which nobody is slowed")
-    overloaded: float = Field(8, gt=0, description="the load average from which on a tenth of the quotas is left")
+    calm: float = Field(2, gt=0, description="the load average up to which the factor is 1")
+    overloaded: float = Field(8, gt=0, description="the load average at which the factor is 0.1")
 
 
 def load_average() -> float:

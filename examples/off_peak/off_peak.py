@@ -28,7 +28,7 @@ class OffPeakSection(BaseModel):
 
     produce: BytesPerSecond = Field(description="produce rate of each client, in bytes/s, such as 1M")
     from_: Hour = Field(time(22), description="when quiet hours begin, as HH:MM")
-    to: Hour = Field(time(6), description="when they end, as HH:MM")
+    to: Hour = Field(time(6), description="when quiet hours end, as HH:MM")
 
 
 class OffPeak:

@@ -17,8 +17,8 @@ from quotahost.model import Volume
 class TwoStepsSection(BaseModel):
     """The properties under ``plugin.two-steps.``. If one is wrong, the broker logs the error and doesn't start."""
 
-    slow: float = Field(80, ge=0, le=100, description="percent consumed from which on half of the quotas is left")
-    stop: float = Field(95, ge=0, le=100, description="percent consumed from which on nothing is left")
+    slow: float = Field(80, ge=0, le=100, description="percent consumed at which the factor is 0.5")
+    stop: float = Field(95, ge=0, le=100, description="percent consumed at which the factor is 0")
 
 
 class TwoSteps:

@@ -166,7 +166,7 @@ def _check_answers(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> 
         answers = _ask(host, clients)
         announced = host.announced[begin:]
         if not calls and len(announced) >= len(answers):
-            raise ContractBroken(10, "quota() calls answers_changed: the broker would ask again and again, without end")
+            raise ContractBroken(10, "quota() must not call answers_changed: the broker would ask again and again")
         # A needless announcement costs only a question; a missing announcement leaves a client with its old quota.
         for (client, quota_type), answer in answers.items():
             before = known[client, quota_type]
@@ -174,8 +174,8 @@ def _check_answers(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> 
             if answer != before and not heard:
                 raise ContractBroken(
                     10,
-                    f"after {after} the {quota_type} quota of {_named(client)} is {answer}, not {before} any "
-                    "more, without a call of answers_changed for it: the broker would keep the old one",
+                    f"after {after} the {quota_type} quota of {_named(client)} is {answer} and no longer "
+                    f"{before}, without a call of answers_changed for it: the broker would keep the old quota",
                 )
         begin, known = len(host.announced), answers
 
@@ -218,7 +218,7 @@ def _check_shared(answers: Answers) -> None:
             rate = rates.setdefault((quota_type, quota.scope, own.get(quota.scope)), quota.rate)
             if rate != quota.rate:
                 share = f"the {quota_type} quota of {_named(client)} is {quota}, and others who share it have {rate}"
-                raise ContractBroken(6, f"{share}: the broker would give all of them the rate that it is told last")
+                raise ContractBroken(6, f"{share}: the broker would give all of them the rate that it receives last")
 
 
 def _check_alike(
@@ -240,7 +240,7 @@ def _check_alike(
                 raise ContractBroken(
                     11,
                     f"the {quota_type} quota of {_named(client)} is {other}, that of {_named(first)} is {quota}, "
-                    f"and {what} names neither: the broker would give both the same",
+                    f"and {what} names neither: the broker would give both the same quota",
                 )
 
 
@@ -325,5 +325,5 @@ def _check_limits(host: FakeHost[QuotaPolicy], volume: Volume, factor: float) ->
 def _told(host: FakeHost[QuotaPolicy], name: str, volume: Volume, types: Any, words: str) -> Any:
     answer = host.call(f"{name}() for {volume}", partial(getattr(host.plugin, name), volume))
     if not isinstance(answer, types):
-        raise ContractBroken(6, f"{answer!r} is no answer about the limits of {volume}: it must be {words}")
+        raise ContractBroken(6, f"{answer!r} is not an answer about the limits of {volume}: it must be {words}")
     return answer

@@ -216,7 +216,9 @@ class FakeHost(Generic[PluginT]):
             )  # fmt: skip
             return discovery.construct(self._role, self._entry, context)
 
-        return self._host_thread.call("building it", build, self.start_patience, hanging=2, raising=1, passing=_REFUSED)
+        return self._host_thread.call(
+            "building the plugin", build, self.start_patience, hanging=2, raising=1, passing=_REFUSED
+        )
 
     def _close_plugin(self) -> None:
         def close() -> None:

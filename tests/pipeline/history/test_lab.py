@@ -141,7 +141,7 @@ def test_a_page_shows_each_volume_and_needs_nothing_else(history: Path, tmp_path
     ("options", "message"),
     [
         (["--from", "yesterday"], "for --from: 'yesterday' is not a time; write it like 2026-11-21"),
-        (["--to", "9999-12-31"], "for --to: '9999-12-31' is no time"),
+        (["--to", "9999-12-31"], "for --to: '9999-12-31' is not a time"),
         (["--from", "2026-11-21", "--to", "2026-11-20"], "--to is not after --from"),
         (["--recent", "7"], "has no unit"),
         (["--worst", "0"], "Invalid value for '--worst'"),

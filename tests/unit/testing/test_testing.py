@@ -282,7 +282,7 @@ class Announcing(Learning):
 
 
 def test_a_supplier_that_announces_as_it_is_asked_would_be_asked_without_end() -> None:
-    with pytest.raises(AssertionError, match=r"quota\(\) calls answers_changed.*contract 10"):
+    with pytest.raises(AssertionError, match=r"quota\(\) must not call answers_changed.*contract 10"):
         check_supplier(Announcing)
 
 
