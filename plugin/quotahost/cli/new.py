@@ -63,7 +63,7 @@ def new(
     name: Annotated[str, typer.Argument(help="Its name in properties, such as my-quotas.")],
     directory: Annotated[Path, typer.Option(metavar="DIR", help="Where the package's folder is made.")] = Path(),
 ) -> None:
-    """Write a plugin of your own: a package with a test, which passes.
+    """Write a plugin of your own: a package with a test that passes.
 
     No file is overwritten.
     """

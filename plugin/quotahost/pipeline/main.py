@@ -119,7 +119,7 @@ def refusal(name: str, directory: str, master: str, default: str) -> str:
     if master.startswith("local") or urlsplit(directory).scheme or urlsplit(default).scheme not in ("", "file"):
         return ""
     return (
-        f"--{name} {directory} lies on this machine alone, but the executors of {master} run elsewhere and must "
+        f"--{name} {directory} is on this machine only, but the executors of {master} run elsewhere and must "
         f"reach it: give a URL such as hdfs://host/dir or s3a://bucket/dir, or file://{directory} if it is mounted "
         "on all machines under that path"
     )
@@ -135,7 +135,7 @@ def lock(directories: Iterable[str]) -> ExitStack | None:
     places = [Path(each.removeprefix("file:")).resolve() for each in filter(on_this_machine, directories)]
     for one, other in combinations(places, 2):
         if one.is_relative_to(other):
-            raise OptionsError(f"--checkpoint lies in {other} of --history; give each a directory of its own")
+            raise OptionsError(f"--checkpoint is inside {other} of --history; give each a directory of its own")
     with ExitStack() as locks:
         for place in places:
             place.mkdir(parents=True, exist_ok=True)

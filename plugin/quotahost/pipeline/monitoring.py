@@ -47,11 +47,11 @@ class Progress:
         self._behind = gauge("records_behind", "Records that are not read yet", ["query"])
         self._state_rows = gauge("state_rows", "Brokers remembered", ["query"])
         self._state_bytes = gauge("state_bytes", "Memory that the state takes", ["query"])
-        self._age = gauge("age_seconds", "Age of the newest snapshot when it was published", ["cluster"])
-        self._brokers = gauge("brokers", "Brokers by what is known of them", ["cluster", "state"])
+        self._age = gauge("age_seconds", "Age of the newest snapshot when the record was published", ["cluster"])
+        self._brokers = gauge("brokers", "Brokers that report, are stale, or are missing", ["cluster", "state"])
         self._volumes = gauge("volumes", "Volumes of the brokers that report", ["cluster"])
-        self._capacity = gauge("capacity_bytes", "Sum of their capacities", ["cluster"])
-        self._consumed = gauge("consumed_bytes", "Sum of what they consume", ["cluster"])
+        self._capacity = gauge("capacity_bytes", "Sum of the volumes' capacities", ["cluster"])
+        self._consumed = gauge("consumed_bytes", "Sum of the bytes that the volumes consume", ["cluster"])
         self._factor = gauge("factor", "Smallest factor by published limits, 1 without limits", ["cluster"])
         self._refused_so_far = 0
         self._newest: dict[str, ClusterRecord] = {}

@@ -177,7 +177,7 @@ class Supervisor:
             text = "the checkpoint of query %s can't be set aside: %s; %s"
             query.lasting.report(text, query.name, short(problem), remedy)
             return
-        text = "query %s failed %d times in a row and begins anew from the topics; its old checkpoint is %s"
+        text = "query %s failed %d times in a row and restarts from the topics; its old checkpoint is %s"
         log.warning(text, query.name, query.failures, aside)
         query.due, query.failures, query.anew_without_batch = 0.0, 0, True
 

@@ -161,7 +161,7 @@ def test_a_checkpoint_that_spark_cannot_read_is_set_aside_and_the_same_rebuilt(n
         if file.is_file():
             file.write_bytes(b"no checkpoint of Spark's")
     with driver:
-        driver.wait_for_log("query volumes failed 5 times in a row and begins anew from the topics", PATIENCE)
+        driver.wait_for_log("query volumes failed 5 times in a row and restarts from the topics", PATIENCE)
         assert "\tat " not in driver.log_text(), "an operator reads why, and Spark's stacks are for its developers"
         story.told(1)
         assert [path.is_dir() for path in place.glob("volumes.set-aside-*")] == [True]

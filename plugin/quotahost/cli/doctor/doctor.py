@@ -75,7 +75,7 @@ def doctor(
         text = f"the broker will start {configured}, not {named}, which was checked here"
         of_interpreter.append(weak(text, f"{EXECUTABLE}={named}"))
     is_here = interpreter is not None and interpreter.is_here
-    text = "they and their properties are not checked: they are installed for the interpreter above"
+    text = "plugins and their properties are not checked: plugins are installed for the interpreter above"
     own = f"run its own doctor: {Path(interpreter.executable).with_name('quotahost')} doctor" if interpreter else ""
     elsewhere = Section("Plugins", [note(text, own)])
     of_kafka = [installation.check_version(kafka_home), *installation.check_internals(kafka_home)] if kafka_home else []

@@ -153,7 +153,7 @@ def _asked(spark: SparkSession, question: Question) -> tuple[DataFrame, int, int
     every = stored(spark, COLUMNS, place, Question(place))
     (days,) = every.selectExpr("min(day) AS first", "max(day) AS last").collect()
     if days["first"] is None:
-        raise QuotahostError(f"{place} holds no readings; {TURN_ON}: the first come soon after its start")
+        raise QuotahostError(f"{place} holds no readings; {TURN_ON}: the first readings come soon after its start")
     of = f" of {', '.join(names)}" if names else ""
     raise QuotahostError(f"no such readings{of}; {place} has others from {days['first']} to {days['last']}")
 
