@@ -49,7 +49,7 @@ class FakeShim(Shim):
     #: Batches, and functions that a test runs between them on the host thread.
     script: deque[Batch | Callable[[], None]] = field(default_factory=deque)
     table: dict[Client, Row] = field(default_factory=dict)  # the row of each client that was published last
-    started: dict[str, str] = field(default_factory=dict)  # the properties at the broker's start, if not ``given``
+    started: dict[str, str] = field(default_factory=dict)  # the properties at the broker's start, if others
     asked: Sequence[str] = ()
     in_force: list[dict[str, str]] = field(default_factory=list)  # the properties of each ``ready``
     refused: str | None = None
@@ -65,7 +65,7 @@ class FakeShim(Shim):
     second_life: bool = False
     last: Scoped = field(default_factory=lambda: Scoped(Factor(1.0)))  # the factor of the latest ``set_factor``
     budgets: list[tuple[SlowedBudget, ...]] = field(default_factory=list)  # the budgets of each ``set_budgets``
-    of_types: list[dict[QuotaType, Factor]] = field(default_factory=list)  # the factors of each call
+    of_types: list[dict[QuotaType, Factor]] = field(default_factory=list)  # the arguments of ``set_factors_of_types``
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)  # metrics by type, name and attribute
     again: list[Client] = field(default_factory=list)
     #: Answers by the question's first word; an exception is raised. Other questions are answered with ``shown``.

@@ -17,7 +17,7 @@ STEP = st.tuples(FACTOR, st.booleans(), st.sampled_from([0, 1, 99, 200, 200, 200
 
 @hypothesis_settings(max_examples=300)
 @given(st.integers(-(10**15), 10**15), st.lists(st.tuples(PACE, st.lists(STEP, max_size=60)), min_size=1, max_size=4))
-@example(0, [((60, 5000, 30_000), [(n % 100 / 100, False, 1) for n in range(2000)])])  # more factors than MOST
+@example(0, [((60, 5000, 30_000), [(n % 100 / 100, False, 1) for n in range(2000)])])  # more factors than Tap's MOST
 def test_the_taps_of_both_languages_are_equal_to_the_bit(oracle: Oracle, begin: int, ways: list[Way]) -> None:
     tap, now, lines, numbers = Tap(), begin, ["tap"], list[float]()
     for pace, steps in ways:

@@ -1,4 +1,4 @@
-"""Fixtures: a folder in which quotahost is installed, its package, a Kafka, and a broker that answers by its socket."""
+"""Fixtures: a folder with an installed quotahost, its package, a Kafka, and a broker with a fake admin socket."""
 
 import os
 import sys

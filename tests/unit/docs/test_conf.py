@@ -114,7 +114,7 @@ THEIRS: Final = [each for each in ALL if each["apiVersion"].startswith("kafka.st
 (KAFKA,) = [each for each in THEIRS if each["kind"] == "Kafka"]
 (USER,) = [each for each in THEIRS if each["kind"] == "KafkaUser"]
 CONFIG: Final[dict[str, Any]] = KAFKA["spec"]["kafka"]["config"]
-#: The operator adds these to super.users, {} for the cluster (KafkaBrokerConfigurationBuilder.withAuthorization).
+#: The operator adds these to super.users; {} is the cluster (KafkaBrokerConfigurationBuilder.withAuthorization).
 OWN_USERS: Final = ("{}-kafka", "{}-entity-topic-operator", "{}-entity-user-operator", "{}-kafka-exporter",
                     "{}-cruise-control", "cluster-operator")  # fmt: skip
 

@@ -71,7 +71,7 @@ def mock() -> Iterator[str]:
 
 def test_why_a_first_record_is_not_published_is_said_once_the_start_is_over(caplog: pytest.LogCaptureFixture) -> None:
     broker, clock = FakeBroker(), Clock()
-    broker.client, broker.brokers = NOBODY, TimeoutError("the broker stops")  # asked only once connected
+    broker.client, broker.brokers = NOBODY, TimeoutError("the broker stops")  # the publisher asks for brokers later
     publisher = Publisher(context(broker, startup__grace="30s"), "t", nothing, clock)
     publisher.send(b"1", lambda: pytest.fail("for nobody"))
     assert (caplog.messages, broker.number("Publication", "Errors")) == ([], 0), "its own listener may not be open yet"

@@ -45,7 +45,7 @@ def looks(draw: st.DrawFn) -> tuple[Node, list[Volume]]:
     """A broker's settings, and one of its volumes at three looks; the volume may have limits of its own."""
     node, capacity = (draw(maybe), draw(maybe)), draw(sizes)
     own = draw(maybe), draw(maybe)
-    # Between and near the limits, the factor is neither 1 nor 0.
+    # The places are around the limits, because the factor is neither 1 nor 0 there.
     places = [limit.consumed_at(capacity) for limit in (*own, *node) if limit]
     near = st.builds(lambda at, by: min(LONG, max(0, at + by)), st.sampled_from([0, *places]), st.integers(-5, 5))
     between = st.integers(min(places, default=0), min(LONG, max(places, default=LONG)))
@@ -99,7 +99,7 @@ def brokers(draw: st.DrawFn) -> tuple[Node, list[Volume]]:
 
 @given(brokers(), st.booleans())
 def test_no_reader_leaves_out_a_topic_of_a_volume(cluster: tuple[Node, list[Volume]], same: bool) -> None:
-    """By snapshots, these topics are the same; by the pipeline's record, they may be more or all, never fewer."""
+    """Snapshots give the same affected topics; the pipeline's record may give more or all, never fewer."""
     node, volumes = cluster
     policy = by_limits(node)
     snapshots = [as_published(node, [volume]) for volume in volumes]

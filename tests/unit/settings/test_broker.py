@@ -154,7 +154,7 @@ def test_secrets_are_described_as_stars_by_name_or_by_the_plugin_s_own_model() -
         ("username", "me:hunter2", "me:***"),
         ("url", "http://me:hunter2@host:9090", "http://***@host:9090"),
         ("url", "me:hunter2@host:9090", "***@host:9090"),
-        ("url", 200_000 * "http://", 200_000 * "http://"),  # fast: it took minutes before
+        ("url", 200_000 * "http://", 200_000 * "http://"),  # it took minutes before
         ("capacity", "size:max:5m{a='b'} @ 1700000000", "size:max:5m{a='b'} @ 1700000000"),
     ],
 )

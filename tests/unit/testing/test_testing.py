@@ -287,7 +287,7 @@ def test_a_supplier_that_announces_as_it_is_asked_would_be_asked_without_end() -
 
 
 class Listening:
-    """Gives alice a rate that each client quota changes; announces the change to ``announces``, not at all if None."""
+    """Gives alice a rate that each client quota changes; announces the change for ``announces``, if it isn't None."""
 
     announces: tuple[str | None, ...] | None = ()
 

@@ -74,7 +74,7 @@ def test_topics_are_listed_above_soft_only_and_once_a_second(tmp_path: Path, mon
     clock.now += LIST_EVERY / 2
     assert seen(soft=1) == frozenset("ab")
     assert seen(soft=volume.capacity) is None
-    # Without a soft limit, topics are listed near the hard limit: otherwise a PAUSE held below it is for all clients.
+    # Near a hard limit, topics are listed, too: otherwise a PAUSE that holds below it would be for all clients.
     assert seen(hard=volume.consumed * 102 // 100) == frozenset("ab")
     assert seen(hard=volume.consumed * 110 // 100) is None
     monkeypatch.setattr(disk_monitor, "topics", lambda _: setattr(clock, "now", clock.now + 7))

@@ -96,7 +96,7 @@ def test_a_slowed_client_has_the_limit_of_the_slowed_and_all_that_is_measured_of
 
 
 def test_of_several_the_slowed_count_where_they_are_delayed_more() -> None:
-    # The factor is for topics on volumes; or only a budget slows, and the volumes are fine or slow all clients.
+    # The states: a factor for topics on volumes; only a budget slows; a budget slows, and volumes slow all clients.
     states = [dump.state(**THROTTLE, affected_topics=1), dump.state(), dump.state(**THROTTLE)]
     for given, (own, limit) in product(states, ((20.0, 5e5), (300.0, 1e6), (None, 5e5))):
         row = dump.row(user="<broker>", client_id="", delay_ms=own, slowed_limit=5e5, slowed_delay_ms=250.0)

@@ -52,7 +52,7 @@ def test_the_topics_of_the_volumes_that_lower_the_factor_are_affected_unless_one
 
 def test_a_set_that_changes_at_the_same_factor_is_handed_on_and_one_that_does_not_is_not() -> None:
     it = scoped()
-    for topics in ("ab", "ab", "ac", "c"):  # as many other topics, too: then the cause stays the same
+    for topics in ("ab", "ab", "ac", "c"):  # sets of equal size differ, too; their cause is the same
         seen(it, volume("/half", 50, *topics))
     assert [set(each.places) for each in it.shim.affected if each] == [set("ab"), set("ac"), set("c")]
     assert it.shim.factors == [0.5]

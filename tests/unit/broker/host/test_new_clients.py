@@ -90,7 +90,7 @@ def test_sets_of_client_ids_that_are_too_many_for_one_call_give_way_to_a_questio
 
 
 def test_two_suppliers_that_name_many_client_ids_each_hold_up_no_host() -> None:
-    """Merging both sets for each user took minutes, in which the host didn't renew the lease."""
+    """Merging both sets for each user took minutes, and meanwhile the host didn't renew the lease."""
     one, other = (supplier(None, frozenset(f"{kind}{n:060}" for n in range(100_000))) for kind in "ab")
     clients = [Client(f"u{n}", f"a{n:060}") for n in range(10_000)]
     answers = resolved({"one": one, "other": other}, clients)

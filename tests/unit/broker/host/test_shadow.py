@@ -125,7 +125,7 @@ QUOTA: dict[str, Any] = {"base": 1_000, "rate": 700}
         # If there is no fence, a PAUSE lets the floor through. A PAUSE of some topics turns back requests, not clients.
         ([holder("alice", "a", **QUOTA)], {"factor": 0.0}, 1, 690),
         ([holder("alice", "a", **QUOTA, marked=True)], {"factor": 0.0, "closed": True, "affected_topics": 1}, 1, 690),
-        # A factor for some topics slows marked clients; a scope of which only some clients are marked stays as it is.
+        # A factor for some topics slows marked clients; a scope with only some marked clients stays as it is.
         ([holder("alice", "a", **QUOTA, marked=True), holder("bob", "a", **QUOTA),
           holder("carol", "a", **TOGETHER, marked=True), holder("dave", "a", **TOGETHER)],
          {"affected_topics": 1}, 1, 200),
@@ -146,7 +146,7 @@ READS = holder("alice", "a", type=FETCH, base=5_000, rate=900, shadow=would(CLIE
     [
         (SLOWED, {"shadow": [TRIED]}),  # a factor in force isn't in shadow
         (SLOWED, {"shadow": []}),
-        (READS, {"shadow": [TRIED, "factor"], "factor_types": ["FETCH"]}),  # nor does it lower would-be quotas
+        (READS, {"shadow": [TRIED, "factor"], "factor_types": ["FETCH"]}),  # the factor in shadow lowers nothing
         (READS, {"shadow": []}),
         (holder("alice", "a", type=FETCH, base=1_000, rate=900), {"shadow": ["factor"]}),  # the factor is for PRODUCE
     ],

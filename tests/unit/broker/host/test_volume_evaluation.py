@@ -117,7 +117,7 @@ places = st.one_of(st.integers(HARD - 600, HARD + 10), st.sampled_from([SOFT, SO
 
 
 @pytest.mark.proves("proposal-035.pause")
-@example(False, 2**52 + 1, [(1.0, HARD), (1.0, SOFT)])  # a float would round the way up
+@example(False, 2**52 + 1, [(1.0, HARD), (1.0, SOFT)])  # as a float, hard - soft would be too large
 @given(st.booleans(), st.sampled_from([1, 2**52 + 1]), st.lists(st.tuples(shares, places), min_size=1, max_size=6))
 def test_a_pause_lasts_from_hard_to_the_release_point(switch: bool, unit: int, looks: list[tuple[float, int]]) -> None:
     soft, hard = SOFT * unit, HARD * unit

@@ -290,7 +290,7 @@ class Client:
         return self.rates.look(self.quotas, used, SETTINGS)
 
     def active(self, share: float, rate: float) -> None:
-        """Let the client use this rate, with this share."""
+        """Give the client this share, and let the client use this rate."""
         self.look(min(rate, 5e5))
         self.clock.now += 5
         self.share(share)

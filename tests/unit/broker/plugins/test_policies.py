@@ -111,7 +111,7 @@ def filled(consumed: float, name: str = "/data") -> Volume:
 def loop(
     demand: float, drain: float, every: int, hours: float, *properties: str, restarts: tuple[int, ...] = (), **more: Any
 ) -> scenes.Course:
-    """Play ``setpoint`` with one disk, from which ``drain`` is deleted in lumps; ``more`` are the disk's arguments."""
+    """Play ``setpoint`` with a disk, from which ``drain`` bytes/s go in lumps; ``more`` are the disk's arguments."""
     given, disk = dict(each.split("=") for each in properties), Disk(demand, drain=drain, every=every, **more)
     return scenes.play("setpoint", hours, disk, properties=given, restarts=restarts)
 

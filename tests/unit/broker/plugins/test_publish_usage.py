@@ -150,9 +150,9 @@ def test_records_add_up_to_what_clients_moved(usages: Usages, windows: int, ever
     assert usages.kafka.sent[-1].clients == (), "it leaves the records once all is told"
 
 
-# ---- what a client demands ----
+# ---- clients' demands ----
 
-Look = tuple[float, dict[str, Any], float | None]  # a rate, the use's other values, and the demand at this look
+Look = tuple[float, dict[str, Any], float | None]  # a rate, other values, and the demand at this look
 COURSES: dict[str, list[Look]] = {
     **{f"near its limit of {limit} it wants all": [(rate, {"limit": limit}, demand)] for rate, limit, demand in (
         (0.0, 1e6, 0.0), (4e5, 1e6, 5e5), (8.9e5, 1e6, 1.1125e6), (9e5, 1e6, None), (3e6, 1e6, None),

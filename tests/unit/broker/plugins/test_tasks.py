@@ -257,7 +257,7 @@ class Broker:
         self.task.reconfigure(Cordon.Section.model_validate({"added": self.kafka.added or ""}))
 
     def run(self, seconds: float = 120) -> list[str]:
-        """The cordoned log directories after ``seconds``, in which the task runs every 10 s."""
+        """The cordoned log directories after ``seconds``; the task runs every 10 s."""
         for _ in range(round(seconds / 10)):
             self.clock.now += 10
             self.task.run()

@@ -57,7 +57,7 @@ BY_LOAD = f"PRODUCE is limited by the factor 0.25, since {LOAD}"
 BY_DISK = "PRODUCE is limited by the factor 0.5: broker 2, volume /dev/sdb"
 
 
-# ---- what limits the client ----
+# ---- the sentence on the limit ----
 
 IDLE = "Nothing limits this client now; PRODUCE would first be limited by the user's quota of client-quotas"
 

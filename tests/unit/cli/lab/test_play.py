@@ -1,7 +1,7 @@
-"""Tests that a replay with the settings of then repeats the history, and with others errs little, on the right side.
+"""Tests that a replay with the original settings repeats the history, and with others errs little, on the right side.
 
 A replay estimates how a volume would have filled and which clients would have been held back. The pages of replay and
-report are one HTML file each, in which no name becomes markup.
+report are one HTML file each, and no name in them becomes markup.
 """
 
 import re
@@ -93,7 +93,7 @@ def report(readings: dict[Name, list[Bucket]]) -> Report:
 
 
 def plan(new: Settings, then: Settings | None = None, windows: int = 2) -> Plan:
-    """The same settings then and now, if no others are given."""
+    """A plan with the same settings then and now, unless ``then`` is given."""
     return Plan(new, then or new, (windows, 1000))
 
 
@@ -217,7 +217,7 @@ def test_an_estimate_of_readings_ten_seconds_apart(
     assert (growth.used, growth.estimated) == (used, estimated)
 
 
-#: The factor with the new settings is 1, 0.5 and 0 for ten minutes each, and then 1; the factor of then is always 1.
+#: The factor with the new settings is 1, 0.5 and 0 for ten minutes each, and then 1; the original factor is always 1.
 FACTORS = tuple(FactorPoint(600.0 * i, 1.0, new) for i, new in enumerate((1.0, 0.5, 0.0, 1.0)))
 
 

@@ -39,7 +39,7 @@ def known(source: LogDirs) -> tuple[set[Volume], tuple[str, ...]] | None:
 
 
 def answered(source: LogDirs, clock: Clock) -> None:
-    """Wait until the source has asked the brokers at the clock's time."""
+    """Wait until the source has asked the brokers at the clock's time, whether they answered or not."""
     eventually(lambda: source._answer is not None and source._answer[0] == clock.now)
 
 

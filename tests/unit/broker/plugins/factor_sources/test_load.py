@@ -38,7 +38,7 @@ OVERLOADS = {
 @pytest.mark.parametrize("overload", OVERLOADS.values(), ids=OVERLOADS)
 def test_an_overload_is_held_at_the_target(windows: QuotaWindows, overload: tuple[int, float, float, int]) -> None:
     number, wants, quota, spread = overload
-    chance, clients = random.Random(3), [Modelled(wants=0.1, quota=2.0)]  # it uses a small part of its quota
+    chance, clients = random.Random(3), [Modelled(wants=0.1, quota=2.0)]  # this client uses little of its quota
 
     def since(begin: float) -> Callable[[int], bool]:
         return lambda now_ms: begin * 1000 <= now_ms < END * 1000
@@ -52,7 +52,7 @@ def test_an_overload_is_held_at_the_target(windows: QuotaWindows, overload: tupl
     if windows.number == 2:  # with 11, Kafka's own bursts recur every 12 s at any factor
         assert all(abs(share - TARGET) < 0.15 for share in idle)
     assert set(outcome.factors[END + 5 :]) == {1.0}
-    # The tap needs Kafka's windows to move the limits to 1; they hold nobody back meanwhile.
+    # The tap moves the limits to 1 within Kafka's windows; meanwhile the limits hold nobody back.
     assert set(outcome.limits[END + 5 + windows.number :]) == {1.0}
 
 

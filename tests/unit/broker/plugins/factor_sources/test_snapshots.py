@@ -86,7 +86,7 @@ def test_own_disks_are_reported_at_once_while_the_rest_is_waited_for(world: Worl
 
 def test_refused_records_are_counted_by_reason_and_change_nothing(world: World) -> None:
     world.knows("1", "2")
-    for ago in (3, 2, 1, 3, 2, 1):  # older refused records aren't counted, in whatever order
+    for ago in (3, 2, 1, 3, 2, 1):  # refused records from before aren't counted, in any order
         world.publishes("2", ago=ago, live=False)
         for broker in (b"9", b"2"):
             world.record(broker, b"{", live=False)
