@@ -1,4 +1,4 @@
-"""What pytest's last lines say of a test that this machine can't run (CONTRIBUTING.md)."""
+"""The first words of pytest's last lines about a test that this machine can't run (CONTRIBUTING.md)."""
 
 from typing import Final
 

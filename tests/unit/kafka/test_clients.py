@@ -1,4 +1,4 @@
-"""What plugins' clients do while the cluster does not answer, is not complete yet, or says too much."""
+"""Tests plugins' clients of a cluster that doesn't answer or isn't complete yet, and errors that contain a secret."""
 
 import gc
 import threading
@@ -62,7 +62,7 @@ def nothing(*_: object) -> None: ...
 
 @pytest.fixture
 def mock() -> Iterator[str]:
-    """The address of a cluster."""
+    """The address of librdkafka's mock cluster."""
     admin = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
     (address,) = admin.list_topics(timeout=10).brokers.values()
     yield f"{address.host}:{address.port}"
@@ -71,7 +71,7 @@ def mock() -> Iterator[str]:
 
 def test_why_a_first_record_is_not_published_is_said_once_the_start_is_over(caplog: pytest.LogCaptureFixture) -> None:
     broker, clock = FakeBroker(), Clock()
-    broker.client, broker.brokers = NOBODY, TimeoutError("the broker stops")  # which is asked later
+    broker.client, broker.brokers = NOBODY, TimeoutError("the broker stops")  # the publisher asks for brokers later
     publisher = Publisher(context(broker, startup__grace="30s"), "t", nothing, clock)
     publisher.send(b"1", lambda: pytest.fail("for nobody"))
     assert (caplog.messages, broker.number("Publication", "Errors")) == ([], 0), "its own listener may not be open yet"
@@ -95,7 +95,7 @@ def test_a_topic_that_nobody_has_made_yet_is_no_fault(mock: str, caplog: pytest.
 
 
 def test_who_may_see_a_topic_and_not_read_it_tries_again_seldom(mock: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The right to write, which publishers have, includes the one to see."""
+    """Publishers have the right Write, which includes Describe."""
     begun, seen = list[float](), SimpleNamespace(error=None, partitions={0: None})
     denied = SimpleNamespace(error=lambda: KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
     reader = Mock(**{"list_topics.return_value.topics": {"t": seen}, "consume.return_value": [denied]})
@@ -154,7 +154,7 @@ def test_a_password_that_stands_in_a_wrong_line_is_not_shown(line: str, password
 
 
 def test_a_login_that_is_no_longer_used_leaves_the_cluster_at_once(mock: str) -> None:
-    """After a live change of the password it would go on to log in with the old one."""
+    """Otherwise, after a live change of the password, the client would still log in with the old password."""
     broker = FakeBroker(client={"bootstrap.servers": mock}, brokers={1: False})
     gc.collect()
     gc.disable()
@@ -177,7 +177,7 @@ def test_a_plugin_that_stays_shows_its_connection_after_another_of_its_name_was_
     broker = FakeBroker()
     one = Connection(context(broker), "twice")
     one.works()
-    Connection(context(broker), "twice").close()  # a change that was not applied
+    Connection(context(broker), "twice").close()  # a live change that was not applied
     one.works()
     assert broker.shown["Connection", "twice", "Connected"] == 1
     one.close()
@@ -193,7 +193,7 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_answers_are_handed_on_and_while_the_cluster_is_silent_the_last_holds(caplog: pytest.LogCaptureFixture) -> None:
-    """Silence is logged once startup.grace is over."""
+    """If the cluster has answered once, its silence is logged even within startup.grace."""
     broker, answers = FakeBroker(), list[Mapping[str, bool]]()
     registered = RegisteredBrokers(context(broker, startup__grace="1h"), answers.append)
     assert not registered.answered
@@ -215,10 +215,10 @@ ABSENT = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
 class Admin:
-    """Of a cluster with two live brokers; ``made`` has the replicas of each topic that was created."""
+    """The client of a cluster with two live brokers; ``made`` has the number of replicas of each created topic."""
 
     def __init__(self) -> None:
-        self.error: KafkaError | None = ABSENT  # of the topic t
+        self.error: KafkaError | None = ABSENT  # the error of topic t
         self.result: Callable[[float], None] = lambda wait: None
         self.made: list[int] = []
 
@@ -273,7 +273,7 @@ def test_no_answer_in_time_is_an_error_of_kafkas_but_for_the_policy_of_a_topic(a
     admin.result = late
     with pytest.raises(KafkaException, match="Timed out"):
         ensure_compacted(admin, "t")
-    admin.error = None  # it exists: only its cleanup.policy isn't told
+    admin.error = None  # the topic exists; only its cleanup.policy stays unknown
     ensure_compacted(admin, "t")
 
 
@@ -281,7 +281,7 @@ def test_no_answer_in_time_is_an_error_of_kafkas_but_for_the_policy_of_a_topic(a
 
 
 class Looks:
-    """A consumer that has these looks, each once; each call takes a second."""
+    """A consumer that returns these looks once; each call takes a second."""
 
     def __init__(self, clock: Clock, *looks: Any) -> None:
         self._clock, self._looks = clock, list(looks)
@@ -317,7 +317,7 @@ def test_a_topic_made_anew_while_a_command_reads_it_is_not_taken_for_read(monkey
     (address,) = mock.list_topics("t", timeout=10).brokers.values()
     topic = CompactedTopic({"bootstrap.servers": f"{address.host}:{address.port}"}, "t", "test")
     monkeypatch.setattr(commands, "_WAIT", 3.0)
-    monkeypatch.setattr(commands, "OFFSET_BEGINNING", 7)  # what comes next of the topic before
+    monkeypatch.setattr(commands, "OFFSET_BEGINNING", 7)  # the next offset of the deleted topic
     with pytest.raises(Unusable, match="t can't be read"):
         list(topic.read())
 
