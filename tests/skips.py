@@ -1,4 +1,4 @@
-"""What pytest's last lines say of a test that this machine can't run (CONTRIBUTING.md)."""
+"""pytest's last lines mark a test that this machine can't run with this prefix (CONTRIBUTING.md)."""
 
 from typing import Final
 
