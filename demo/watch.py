@@ -7,7 +7,7 @@ from typing import Final, Generic, TypeVar
 from rich.console import Console
 
 POLL: Final = 0.5  # seconds between two samples
-EVERY: Final = 10  # every how many samples one is printed
+EVERY: Final = 10  # one of so many samples is printed
 ACT_TIMEOUT: Final = 60.0  # seconds
 Sample = TypeVar("Sample")
 

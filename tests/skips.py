@@ -1,4 +1,4 @@
-"""pytest's last lines mark a test that this machine can't run with this prefix (CONTRIBUTING.md)."""
+"""The reason of a skipped test begins with this prefix if this machine can't run the test (CONTRIBUTING.md)."""
 
 from typing import Final
 

@@ -61,7 +61,7 @@ def compile_for(target: str, output: Path) -> None:
     """
     output.parent.mkdir(parents=True, exist_ok=True)
     includes = [f"-I{folder}" for folder in jni_headers()]
-    # If a dylib is given no name, it has the path at which it was built.
+    # A dylib that is given no name contains the path at which it was built.
     more = ["-ldl"] if "gnu" in target else [f"-Wl,-install_name,@rpath/{output.name}"] if "macos" in target else []
     zig = [sys.executable, "-m", "ziglang", "cc", "-target", target]
     subprocess.run([*zig, *FLAGS, *includes, "-o", str(output), str(SOURCE), *more], check=True)

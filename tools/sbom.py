@@ -1,8 +1,8 @@
 """Makes dist/quotahost.cdx.json: what the jar and the wheel contain, as a CycloneDX bill of materials.
 
-``python -m tools.sbom`` lists each file of other projects in the jar and the wheel, with its hash, source and licence.
-Then it lists the packages that the wheel requires, in the versions of requirements.lock. The same files always give the
-same bytes.
+``python -m tools.sbom`` lists the other projects' classes in the jar, and the jars and native libraries in the wheel,
+each with its hash, source and licence. Then it lists the packages that the wheel requires, in the versions of
+requirements.lock. The same files always give the same bytes.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""`make docs` changes the Markdown for the site by this code: links out of docs/ lead to pages of the linked files.
+"""Changes the Markdown for the site of `make docs`: links out of docs/ lead to pages of the linked files.
 
 MkDocs calls the two functions whose names begin with ``on_``. The README becomes the first page. A file of the
 repository that a document links to becomes a page below ``repository/``, whose text the search leaves out.

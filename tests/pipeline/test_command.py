@@ -282,7 +282,7 @@ def test_a_port_that_is_taken_and_a_directory_that_cannot_be_written_to_are_name
 
 
 class Job:
-    """A stand-in for the Spark job; it fails with ``begins`` at its start, and with ``runs`` while it runs."""
+    """A stand-in for the Spark job; it raises ``begins`` at its start, and ``runs``, also a signal, while it runs."""
 
     def __init__(self, begins: Exception | None = None, runs: Exception | signal.Signals | None = None) -> None:
         self._begins, self._runs, self.stopped = begins, runs, False

@@ -95,7 +95,7 @@ def test_a_late_batch_is_counted_and_logged_once_instead(spark: SparkSession, ca
 
 @pytest.mark.proves("faults.clock")
 def test_a_clock_of_kafkas_by_which_all_brokers_are_silent_is_not_believed(spark: SparkSession) -> None:
-    """The clock is that of a broker that leads a topic of the pipeline, before any snapshot was read."""
+    """A broker with this clock leads a topic of the pipeline; the publisher has read no snapshot before."""
     sent = Sent()
     for _ in range(WITNESSES):
         sent.clock.correct(Written(NOW_MS, NOW_MS + 3_600_000, NOW_MS))

@@ -68,7 +68,7 @@ def published(bootstrap: str, topic: str = CLUSTER_VOLUMES) -> list[ClusterRecor
 
 
 def newest(bootstrap: str) -> ClusterRecord | None:
-    """The record that a reader keeps; a record whose run is in the future doesn't count."""
+    """The record that a reader keeps; a record whose run is more than an hour ahead doesn't count."""
     now = (time.time() + 3600) * 1000
     taken = (each for each in published(bootstrap) if each.run < now)
     return max(taken, key=lambda each: (each.run, each.sequence), default=None)

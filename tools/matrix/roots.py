@@ -134,7 +134,7 @@ def wheels(python: str, machine: str) -> Path:
     """A directory with quotahost's wheel and the wheels that it needs, for one Python and architecture.
 
     Raises:
-            CalledProcessError: pip found no wheel of a package.
+        CalledProcessError: pip found no wheel of a package.
     """
     folder = ROOT / "build/matrix/wheels" / f"{python}-{machine}"
     shutil.rmtree(folder, ignore_errors=True)

@@ -300,7 +300,7 @@ def test_acls_hold_as_with_kafkas_own_authorizer_in_a_pause_too(tmp_path: Path, 
         set_factor(node, 0)
         assert outcomes() == {"alice": TURNED_BACK, "bob": denied, "root": None}, "super users repair things"
         assert attempt(node.client_config(client_id="p"), "t") == TURNED_BACK, "but everybody is no super user"
-        # The first consumer of a cluster can commit, although the topic for offsets doesn't exist before.
+        # A cluster's first consumer can commit, although the topic of offsets doesn't exist yet.
         assert "__consumer_offsets" not in topics(node)
         member = Consumer(node.client_config("root", "first") | {"group.id": "first"})
         member.subscribe(["t"])

@@ -157,7 +157,7 @@ def test_by_default_it_connects_as_the_broker_also_with_renewed_certificates(tmp
 
 def test_without_rights_readers_and_writers_try_again_seldom_as_the_authorizer_logs_each_try(tmp_path: Path) -> None:
     node = callback_node(tmp_path, users={"weak": "hush-hush"})
-    weak = own_login(node, "weak") | {"startup.grace": "20s"}  # before, missing rights aren't logged
+    weak = own_login(node, "weak") | {"startup.grace": "20s"}  # missing rights are logged only after this time
     fence = FENCE | {f"{PREFIX}fence.authorizer": STANDARD, "super.users": "User:ANONYMOUS"}
     node.properties |= callback_properties(SETTINGS | weak) | fence
     with node:

@@ -210,7 +210,7 @@ def test_what_is_not_live_is_refused_by_name_and_stored_unasked_costs_no_other_p
     assert gauge(node, "QuotaTable", "ClientsMax") == 50_000
     assert not refused(node)
     begin = node.log.end()
-    # Kafka asks about the exact names that the callback lists, and server.properties doesn't have this name.
+    # The callback lists only the names kafka.* in server.properties, so Kafka does not ask about this one.
     alter_broker_config(node, {PREFIX + "kafka.bootstrap.servers": "127.0.0.1:1"})
     store(node, 3, **{"static.fetch": "20M"})
     node.wait_for_log("a property has no effect.*kafka.bootstrap.servers: can't change while", start=begin)

@@ -197,7 +197,7 @@ def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_afte
 
 
 def is_explained_as_limited(cluster: Cluster, early: TokenBucket, late: TokenBucket) -> bool:
-    """Whether ``quotahost explain`` says so on the controller; checks its tokens by those of the models."""
+    """Whether the controller's ``quotahost explain`` calls the client limited; compares its tokens with the models'."""
     least = late.tokens(now_ms())
     _, text = explain_client(controller(cluster), ANYONE, "strict", "CONTROLLER_MUTATION")
     most = early.tokens(now_ms())

@@ -179,7 +179,7 @@ def test_what_files_declare_overwrites_refused_records_others_go_by_word_alone(
     assert "Applied 2 of 2 changes." in run(client, "apply", "--yes", file).output
     drift = run(client, "drift", "--prune", file)
     assert (drift.exit_code, "b'users/" in drift.output, "kept" in drift.output) == (0, True, False)
-    # The plan lists a record that a later version wrote before apply overwrites it.
+    # The plan shows that apply would remove a record of a later version.
     file.write_text("cluster-quotas: [{user: alice, produce: 5}, {client-id: kept, produce: 3M}]")
     removed = r"remove +record b'users/alice' +refused +version +-> +none"
     planned = run(client, "plan", file)

@@ -96,7 +96,7 @@ def test_stored_quotas_apply_from_the_first_request_after_a_clean_restart(node: 
     assert {quota.bound for quota in found} == {6e6}
 
 
-# ---- share groups (KIP-932): each member's own quota counts and delays its reads, as other fetches ----
+# ---- share groups (KIP-932): a member's reads count against its own quota and are delayed, as other fetches are ----
 
 MUCH: Final = 20_000_000  # bytes
 SHARED: Final = 1e6  # bytes/s
@@ -141,8 +141,8 @@ def test_a_share_consumer_with_a_quota_that_it_does_not_reach_is_not_delayed(nod
 # ---- the factor source ``load``: greedy clients are slowed while the broker's request handler has no time left ----
 
 TARGET: Final = 0.3
-#: Large batches of random bytes, which the broker compresses to no effect. Its one handler needs thirty times the CPU
-#: time of a client, so a busy machine slows the handler first.
+#: Large batches of random bytes, which the broker compresses without effect. This costs its one handler thirty times
+#: what it costs a client, so a busy machine slows the handler first.
 BATCHES: Final = {"batch.size": 1_000_000, "queue.buffering.max.kbytes": 8_192}
 LARGE: Final = 900_000  # bytes of a record
 COSTLY: Final = {"compression.type": "gzip", "compression.gzip.level": "9"}

@@ -60,7 +60,7 @@ def topics_over(node: KafkaNode) -> list[str]:
 @pytest.mark.proves("v1.total-threshold", "v1.topic-threshold", "v1.one-minute-rate", "v1.dropped")
 @pytest.mark.proves("v1.measured-in-log", "v1.logged", "kip-13.topic-quotas-rejected", "kip-13.error-after-delay")
 def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_is_lost(node: KafkaNode) -> None:
-    # The queue is short, because it is in flight when a topic is turned back, and a late client sends it immediately.
+    # The queue is short: its records are in flight when a topic is turned back, and a late client sends all at once.
     idempotent = {"enable.idempotence": True, "queue.buffering.max.kbytes": 256}
     loads = {
         topic: ProducerLoad(node.client_config(client_id=topic) | idempotent, topic, rate=rate)

@@ -31,7 +31,7 @@ def begun(config: dict[str, Any], topic: str) -> Producer:
 def attempt(config: dict[str, Any], topic: str, partition: int = 0) -> str | None:
     """Sends one record on a connection of its own; returns the error's name, or None if delivered.
 
-    It is sent again only if the broker that was asked no longer leads the partition.
+    The record is sent again only if the broker that was asked no longer leads the partition.
     """
     answers: list[str | None] = []
 

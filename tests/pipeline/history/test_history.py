@@ -180,7 +180,7 @@ def _stream(log: Log, records: Sequence[Record], start: Callable[[], list[Stream
     """Runs the pipeline's queries over these records."""
     queries = start()
     try:
-        # The last record moves the watermark past the others. It comes twice, as a batch uses the watermark before it.
+        # The last record moves the watermark past the others. It comes twice, because only the next batch goes by that.
         for written in (records, records[-1:]):
             log.write(*written)
             for query in queries:
