@@ -28,7 +28,7 @@ from tests.broker.support.volumes import MEGA
 TURNED_BACK: Final = "NOT_ENOUGH_REPLICAS"
 USERS: Final = {"broker": "b", "tiering": "t", "alice": "a"}
 HARD: Final = "static.storage.hard"
-# The clients that these tests make a broker start; and the client-ids' beginnings of what tests and harness start.
+# Kafka's own clients that these tests make a broker start; and the client-id prefixes of tests and harness.
 KAFKAS: Final = ("AddPartitionsManager-client-1", "broker-1-txn-marker-sender", "Persister-client-1")
 TESTS: Final = ("harness", "test-", "adminclient-")
 
