@@ -1,4 +1,4 @@
-"""One client has one rate: wherever a person or a program looks, it is the number of Kafka's own MBean within 5 %."""
+"""A client's rate is the same wherever it is shown: all numbers agree with Kafka's own MBean within 5 %."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -23,7 +23,7 @@ CLIENT: Final = "steady"
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    """With Kafka's own quota windows: over 11 s a steady client's rate hardly moves."""
+    """A broker with Kafka's default quota windows: over 11 s a steady client's rate hardly changes."""
     settings = {"supplier": "cluster-quota", "metrics.port": str(free_port())}
     with callback_node(tmp_path_factory.mktemp("node"), settings) as node:
         create_topic(node, "t")
@@ -48,7 +48,7 @@ def rates(node: KafkaNode) -> dict[str, float]:
         "top": in_top("--pid", node.pid),
         "top of the cluster": in_top("--bootstrap", node.bootstrap),
         "metrics": next(rate for labels, rate in series.items() if {CLIENT, "PRODUCE"} <= set(labels)),
-        # The newest record of publish-usage, of which the pipeline's report and history are made.
+        # The latest record of publish-usage; the pipeline's report and history are made from these records.
         "usage": [each.rate for usage in usages for each in usage.clients if each.key.client_id == CLIENT][-1],
     }
 
@@ -61,7 +61,7 @@ def test_a_client_has_the_same_rate_wherever_it_is_shown(node: KafkaNode) -> Non
             try:
                 found = rates(node)
             except (LookupError, ValueError, StopIteration):
-                return False  # one of them doesn't show the client as yet
+                return False  # one of the places doesn't show the client yet
             assert max(found.values()) <= 1.05 * min(found.values()), found
             return True
 
