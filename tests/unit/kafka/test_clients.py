@@ -19,13 +19,13 @@ from harness.system.waiting import eventually
 from quotahost.base.errors import Unusable
 from quotahost.kafka import commands, follower, publisher, registered_brokers
 from quotahost.kafka.admin import Gathering, ensure_compacted
-from quotahost.kafka.client import Connection, NoAnswer, consumer, lacked, login
-from quotahost.kafka.commands import CompactedTopic, Watching
+from quotahost.kafka.client import Connection, NoAnswer, lacked, login
+from quotahost.kafka.commands import CompactedTopic
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.publisher import Publisher
 from quotahost.kafka.registered_brokers import RegisteredBrokers
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import WITHIN, Clock, context
+from tests.fakes.plugin_context import Clock, context
 
 # ---- rights ----
 
@@ -107,20 +107,6 @@ def test_who_may_see_a_topic_and_not_read_it_tries_again_seldom(mock: str, monke
     assert begun[1] - begun[0] > 2
 
 
-def test_a_client_that_librdkafka_never_ends_holds_up_nobody() -> None:
-    """librdkafka's close has no timeout, and has hung after a broker's restart: its reader would never read again."""
-    hangs, released = threading.Event(), threading.Event()
-    blocks = {"log_level": 0, "error_cb": lambda _: hangs.set() or released.wait(WITHIN)}
-    reader = consumer(NOBODY | blocks, "g")
-    closes = threading.Thread(target=reader.close)
-    time.sleep(0.3)
-    closes.start()
-    assert hangs.wait(WITHIN)
-    closes.join(WITHIN / 2)
-    assert not closes.is_alive()
-    released.set()
-
-
 def test_a_login_that_a_broker_refused_long_ago_is_no_reason_of_todays_outage(mock: str) -> None:
     with Proxy(int(mock.split(":")[1])) as network:
         mine = login(context(FakeBroker(client={"bootstrap.servers": f"127.0.0.1:{network.port}"})))
@@ -128,13 +114,13 @@ def test_a_login_that_a_broker_refused_long_ago_is_no_reason_of_todays_outage(mo
         before.config["error_cb"](KafkaError(KafkaError._SSL, "one broker was just starting"))
         careful = mine.enter("t")
         assert (before.stands(), careful.stands()) == (False, True), "other brokers let it in"
-        joins = Consumer({**careful.config, "group.id": "g"})
+        consumer = Consumer({**careful.config, "group.id": "g"})
         network.cut()
-        joins.assign([TopicPartition("t", 0)])
-        eventually(lambda: joins.poll(0.1) or not careful.stands())
+        consumer.assign([TopicPartition("t", 0)])
+        eventually(lambda: consumer.poll(0.1) or not careful.stands())
         with pytest.raises(NoAnswer) as today:
             mine.enter("t")
-        joins.close()
+        consumer.close()
     assert "TLS" not in str(today.value)
 
 
@@ -277,39 +263,7 @@ def test_no_answer_in_time_is_an_error_of_kafkas_but_for_the_policy_of_a_topic(a
     ensure_compacted(admin, "t")
 
 
-# ---- watching ----
-
-
-class Looks:
-    """A consumer that returns these looks once; each call takes a second."""
-
-    def __init__(self, clock: Clock, *looks: Any) -> None:
-        self._clock, self._looks = clock, list(looks)
-
-    def consume(self, most: int, seconds: float) -> list[Any]:
-        self._clock.now += 1
-        come, self._looks = self._looks, []
-        return come
-
-    def get_watermark_offsets(self, partition: Any, timeout: float) -> tuple[int, int]:
-        return (0, 0)
-
-    def assign(self, partitions: Any) -> None: ...
-    def close(self) -> None: ...
-
-
-def test_where_nothing_comes_for_long_another_client_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, look = Clock(), SimpleNamespace(key=lambda: b"1", value=lambda: b"look", error=lambda: None)
-    consumers = iter((Looks(clock), Looks(clock, look)))
-    topics = {name: SimpleNamespace(error=None, partitions={0: ""}) for name in ("watch", "looks")}
-    admin = SimpleNamespace(list_topics=lambda topic, timeout: SimpleNamespace(topics=topics))
-    monkeypatch.setattr(commands, "connect", lambda options, wait, topic: admin)
-    monkeypatch.setattr(commands, "Producer", lambda options: None)
-    monkeypatch.setattr(commands, "consumer", lambda *_: next(consumers))
-    monkeypatch.setattr(commands, "time", SimpleNamespace(monotonic=clock))
-    watching = Watching({}, "watch", "looks")
-    looks = [watching.read(0.1) for _ in range(20)]
-    assert [look for look in looks if look] == [{b"1": b"look"}]
+# ---- commands ----
 
 
 def test_a_topic_made_anew_while_a_command_reads_it_is_not_taken_for_read(monkeypatch: pytest.MonkeyPatch) -> None:
