@@ -52,7 +52,7 @@ class Cluster:
 
     def __init__(self, config: Mapping[str, str], watch: str, looks: str) -> None:
         """Connect with librdkafka's ``config`` and the names of two topics. Raises Unusable if asking fails."""
-        self._connect = lambda: Watching(config, watch, looks)
+        self._connect: Callable[[], Watching] = lambda: Watching(config, watch, looks)
         self._watching, self._failed = self._connect(), False
         # The name shows an operator who is watching; its random end keeps two watchers on one machine apart.
         self._name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
