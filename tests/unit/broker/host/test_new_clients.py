@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answer, encode, would_be
+from quotahost.broker.host.messages import EACH, NEWCOMER, Answer, encode, would_be
 from quotahost.broker.host.new_clients import EVERYONE, MOST_APART, AnswerTable, NewClients, measured
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.plugins.cluster_quota.usage import PublishUsage
 from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes
-from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope, ScopeKind
+from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope
 from tests.fakes.plugin_context import Clock, context, fails, settings
 from tests.fakes.shim import FakeShim, serve
 from tests.unit.broker.host.test_protocol import Java
@@ -130,7 +130,7 @@ def test_the_first_answer_or_the_smallest_rate_gives_quota_and_scope(answers: li
     if known:
         # The first of equal rates counts, and unlimited is the largest rate.
         name, quota = known[0] if combine == "first" else min(known, key=lambda one: one[1].rate or math.inf)
-        code = GROUP if quota.scope.kind is ScopeKind.GROUP else quota.scope.kind.value
+        code = quota.scope.kind.value
         assert found.answer == Answer(code, quota.rate, quota.scope.name, name)
     else:
         assert (found.answer.supplier, found.answer.rate) == ("", None)

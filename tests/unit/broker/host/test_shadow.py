@@ -7,7 +7,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.broker.host.messages import GROUP, Answer, shadow_text
+from quotahost.broker.host.messages import Answer, shadow_text
 from quotahost.broker.host.shadow import PAUSE_PER_LOOK, Comparison, Key, Shadow, compare
 from quotahost.model import ScopeKind
 from tests.fakes.holders import FETCH, PRODUCE, REQUEST, dump, holder
@@ -15,7 +15,7 @@ from tests.fakes.plugin_context import settings
 from tests.fakes.shim import FakeShim
 
 TRIED = "supplier.tried"
-CLIENT, USER, CLIENT_ID, ALL = (each.value for each in ScopeKind if each is not ScopeKind.GROUP)
+CLIENT, USER, CLIENT_ID, ALL, GROUP = (each.value for each in ScopeKind)
 
 
 def compared(answer: dict[str, Any]) -> Comparison:
