@@ -99,7 +99,7 @@ def texts(*names: str) -> tuple[str, ...]:
     if not all(isinstance(name, str) for name in names):
         raise TypeError(f"type, name and attribute of a number are texts, not {names!r:.200}")
     if not set(',=:"*?\n').isdisjoint(names[0]):
-        raise ValueError(f'the type of a number must have none of ,=:"*? and no line break, not {names[0]!r:.200}')
+        raise ValueError(f'the type of a number must have none of ,=:"*? and no line break, unlike {names[0]!r:.200}')
     return names
 
 
