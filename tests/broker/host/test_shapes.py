@@ -90,7 +90,7 @@ def test_doctor_finds_all_internals_in_each_kafka(line: str) -> None:
     [
         ("", Level.GOOD, ALL_THERE),  # as 5.0 will be
         ("default void more(int[] all) {}", Level.GOOD, ALL_THERE),
-        ("void mustBeThere();", Level.WRONG, "demands void mustBeThere() of org.quotahost.PythonQuotaCallback"),
+        ("void mustBeThere();", Level.WRONG, "requires void mustBeThere() of org.quotahost.PythonQuotaCallback"),
     ],
 )
 def test_doctor_says_what_a_later_kafka_demands(tmp_path: Path, more: str, level: Level, words: str) -> None:
