@@ -26,7 +26,7 @@ from quotahost.kafka.client import DENIED, NoAnswer, answer
 from quotahost.records.topics import GROUPS
 
 _WAIT: Final = 10.0  # seconds
-_SILENT: Final = "it lets this client connect, and then doesn't answer in time"
+_SILENT: Final = "the broker accepts the connection but doesn't answer in time"
 #: The operations that change a topic or its records; a client with the right to one can lie to the brokers.
 CHANGES: Final = frozenset({"Write", "Create", "Delete", "Alter", "AlterConfigs", "All", "Any"})
 _ASKED: Final = ("cleanup.policy", "min.insync.replicas", "max.message.bytes", "message.timestamp.type")

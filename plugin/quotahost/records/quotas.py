@@ -59,7 +59,7 @@ def key_of(entity: Entity) -> bytes:
     if octets > MAX_NAMES:
         raise Refused("key", f"the names have {octets:,} bytes, more than {MAX_NAMES:,}")
     if entity.user == "" or (entity.user is None and entity.client_id == ""):
-        raise Refused("key", "the entity has no name; Kafka's default is an entity of its own")
+        raise Refused("key", f"the entity has no name; for the default, use the key {_DEFAULT}")
     kinds = {"users": entity.user, "clients": entity.client_id}
     encoded = {kind: quote(name, safe="").replace("~", "%7E") for kind, name in kinds.items() if name is not None}
     return "/".join(f"{kind}/{name}" for kind, name in encoded.items()).encode()

@@ -151,7 +151,7 @@ def test_by_default_it_connects_as_the_broker_also_with_renewed_certificates(tmp
             eventually(lambda: not connected(node))
             network.heal()
             check_publishes_in_a_pause(node)
-            alone = "the cluster doesn't say which brokers are registered"
+            alone = "can't list the registered brokers"
             eventually(lambda: node.log_text().rfind("the cluster answers again") >= node.log_text().rfind(alone))
 
 
@@ -312,7 +312,7 @@ def test_a_wrong_password_costs_a_few_logins_a_minute_and_is_over_soon_after(tmp
     }
     node.properties |= callback_properties(settings) | AGAIN
     with node:
-        why = "__quotahost_cluster_volumes is not read yet (not connected: it refuses the user, the password"
+        why = "__quotahost_cluster_volumes is not read yet (not connected: the broker refuses the user, the password"
         eventually(lambda: why in explain_client(node, ANYONE, "app")[1])
         check_costs_little_and_is_over_soon(node)
         # Of a password with which all are connected.

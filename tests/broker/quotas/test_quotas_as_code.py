@@ -234,7 +234,7 @@ def test_wrong_credentials_end_with_2_and_are_not_shown(client: list[str], file:
     wrong = file.with_name("wrong.properties")
     wrong.write_text(config.read_text().replace("s3cret", "wr0ng"))
     result = run([*client[:-1], str(wrong)], "drift", file)
-    told = "doesn't answer: it refuses the user, the password or the mechanism"
+    told = "doesn't answer: the broker refuses the user, the password or the mechanism"
     assert (result.exit_code, told in result.output) == (2, True)
     assert "wr0ng" not in result.output
 

@@ -44,7 +44,7 @@ GIVE = "kafka-acls.sh --add --allow-principal"
           "--resource-pattern-type prefixed --group quotahost- (docs/security.md)")),
         ({}, KafkaError.TOPIC_AUTHORIZATION_FAILED,
          ("User:ANONYMOUS may not Read topic t",
-          "log in, by --client-config or a broker's kafka.* (docs/security.md)")),
+          "log in with --client-config or a broker's kafka.* (docs/security.md)")),
         (SASL, KafkaError._TRANSPORT, None),
     ],
 )  # fmt: skip
@@ -78,7 +78,7 @@ def test_why_a_first_record_is_not_published_is_said_once_the_start_is_over(capl
     clock.now += 31
     for _ in range(2):
         publisher.send(b"1", bytes)
-    assert caplog.messages == ["not connected: nobody listens there"]
+    assert caplog.messages == ["not connected: no process listens on this address"]
     assert broker.number("Publication", "Errors") == 2
 
 
@@ -205,7 +205,7 @@ def test_answers_are_handed_on_and_while_the_cluster_is_silent_the_last_holds(ca
     broker.brokers = {1: False}
     eventually(lambda: answers[-1] == {"1": False})
     registered._loop.close()
-    silent = "the cluster doesn't say which brokers are registered; the last answer holds: no answer"
+    silent = "can't list the registered brokers; the last list stays in use: no answer"
     assert (caplog.messages, registered.answered) == ([silent, "the cluster answers again"], True)
 
 

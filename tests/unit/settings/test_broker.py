@@ -115,7 +115,7 @@ def test_a_period_above_half_of_validity_is_refused(period: str, reader: dict[st
 
 @pytest.mark.parametrize("name", [*REMOVED])
 def test_a_property_that_is_gone_is_an_error_that_says_what_to_do(name: str) -> None:
-    gone = rf"^{re.escape(PREFIX + name)}: no longer exists: .*(remove it|write that)"
+    gone = rf"^{re.escape(PREFIX + name)}: no longer exists: .*(remove it|use that name)"
     with pytest.raises(SettingsError, match=gone) as caught:
         read({name: "secret"})
     assert "secret" not in str(caught.value)

@@ -55,7 +55,7 @@ def test_two_entries_for_one_volume_are_joined_and_the_first_that_sets_a_side_ap
     matched = match([one, two], ["/dev/sda"], {"/data/1": "/dev/sda"})
     assert matched.limits == {"/dev/sda": (bytes_used(3), bytes_used(5))}
     (conflict,) = matched.conflicts
-    assert conflict == "/data/1 is the volume /dev/sda, whose hard limit is set before: ConsumedBytes 5 bytes"
+    assert conflict == "/data/1 is the volume /dev/sda, whose hard limit was set before: ConsumedBytes 5 bytes"
 
 
 def test_a_name_of_no_volume_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -68,7 +68,7 @@ def test_a_name_of_no_volume_is_logged_once(monkeypatch: pytest.MonkeyPatch, cap
         disks = monitor(context(broker, volumes__period="30s", static__storage__overrides=overrides))
         disks.look()
         disks.close()
-    assert caplog.messages == ["static.storage.overrides: /data/7 is no volume or log directory"]
+    assert caplog.messages == ["static.storage.overrides: /data/7 is neither a volume nor a log directory here"]
 
 
 SHARE, BYTES = "static__storage__{}__min_free_percent", "static__storage__{}__min_free_bytes"

@@ -32,7 +32,7 @@ NOBODY = "no such broker with quotahost was found that this user may ask on this
         ("top", (*CLUSTER, "--most", "20"), "--bootstrap is about all brokers: leave --pid, --broker-id and"),
         ("top", ("--most", "all"), "--most: 'all' is not a number"),
         *(("top", ("--most", text), f"--most: {text!r} must be") for text in ("0", "2147483648")),
-        ("top", (*CLUSTER, "--once"), "127.0.0.1:1 doesn't answer: nobody listens there\n  -> another"),
+        ("top", (*CLUSTER, "--once"), "127.0.0.1:1 doesn't answer: no process listens on this address\n  -> another"),
         ("top", ("--client-config", "FILE", "--once"), "--looks-topic are about a cluster: name it by --bootstrap"),
         ("top", ("--watch-topic", "mine", "--once"), "--watch-topic and --looks-topic are about a cluster: name it by"),
         ("explain", (), "give --client USER/CLIENT, or both --user and --client-id; or --volume"),

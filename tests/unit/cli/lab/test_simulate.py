@@ -44,7 +44,7 @@ def test_the_document_shows_what_the_command_prints(what: str, document: str, ex
         (["disk", "--budget", ""], 2, "'' is not a number"),  # of a variable that is not set
         ([*DISK, "--used", "101G"], 2, "is more than --capacity"),
         ([*DISK, "--demand", "fast"], 2, "write eager, paced:5M or bursty:5M"),
-        ([*DISK, "--policy", "nope"], 1, "there is none"),
+        ([*DISK, "--policy", "nope"], 1, "no such plugin"),
         ([*DISK, "--time", "1s"], 2, "write 10s or more"),
         ([*DISK, "--batch", "none"], 2, "is not a number"),
         ([*DISK, "--plot", "a.gif"], 2, "must be a FILE.png or FILE.svg"),
