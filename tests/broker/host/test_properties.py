@@ -232,7 +232,7 @@ def test_a_supplier_that_was_removed_costs_no_other_property(
     end_host(node, directory)
     eventually(lambda: node.log_text(begin).count("serves with suppliers outsider") == 2)
     eventually(lambda: refused(node))
-    with pytest.raises(HelperError, match=rf"'guest': there is none; .*take it out of {PREFIX}supplier, by "):
+    with pytest.raises(HelperError, match=rf"'guest': no such plugin is installed; .*remove it from {PREFIX}supplier "):
         alter_broker_config(node, {PREFIX + "static.produce": "20M"})
     alter_broker_config(node, {PREFIX + "static.produce": "20M", PREFIX + "supplier": None})  # which one request may do
     eventually(lambda: not refused(node))
@@ -270,7 +270,7 @@ def test_a_host_that_can_not_start_again_says_why_and_does_so_once_it_can(
     node.wait_for_log("reconfigured", start=begin)
     guest_removed(True)
     end_host(node, directory)
-    node.wait_for_log("The Python host ended; it starts again in 1000 ms. supplier 'guest': there is none", start=begin)
+    node.wait_for_log("The Python host ended; it starts again in 1000 ms. supplier 'guest': no such", start=begin)
     guest_removed(False)
     node.wait_for_log("serves with suppliers outsider, guest", start=begin)
 

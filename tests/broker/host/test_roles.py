@@ -147,7 +147,7 @@ def test_each_failure_is_counted_logged_once_and_ends_in_the_stated_fallback(wor
     if plugin in ASKED:
         eventually(lambda: gauge(world.node, "Factor", "Unknown") == 1, what="fallback.action=OPEN after validity")
         world.node.wait_for_log(f"plugin outsider failed in {METHODS[plugin]}".replace("()", r"\(\)"), start=start)
-        world.node.wait_for_log("its last factor holds for validity", start=start)
+        world.node.wait_for_log("the last factor stays in force for validity", start=start)
     else:
         eventually(world.works)
         world.node.wait_for_log("it runs again after its period", start=start)
@@ -192,7 +192,7 @@ def test_a_supplier_that_hangs_lets_the_lease_expire_and_disturbs_no_client(worl
     check_serves(node, "never-seen-before")
     node.wait_for_log("fallback.action=OPEN holds", start=start)
     node.wait_for_log(
-        r"the host has not looked for work for \d+ s; it is here:[^[]*outsider\.py\", line \d+, in quota", start=start
+        r"the host thread has taken no work for \d+ s; its stack:[^[]*outsider\.py\", line \d+, in quota", start=start
     )
     code, text = explain_client(node, ANYONE, "settled")  # Java alone answers
     assert (code, "fallback.action=OPEN holds" in text) == (0, True)

@@ -99,7 +99,7 @@ class BudgetSizes:
             self.parts = read.parts(self._find)
         except Exception as error:  # from the disk or from Java
             if began - self._read.at >= _PATIENCE:
-                self._fault.report("the sizes of budgeted topics can't be read; the last ones count on: %s", error)
+                self._fault.report("the sizes of budgeted topics can't be read; the last known ones stay: %s", error)
         else:
             self._fault.healed()
             self._read = read
@@ -136,7 +136,7 @@ class BudgetSizes:
         """Ask Java for the sizes. Raises ConnectionError if Java reports no size at all."""
         told = self._replicas(names) if names else []
         if names and not any(told):
-            raise ConnectionError("Kafka tells of none of its replicas the size and whether it leads")
+            raise ConnectionError("Kafka reports size and leadership for none of its replicas")
         found = {}
         for name, replica in zip(names, told, strict=True):
             if replica is None:

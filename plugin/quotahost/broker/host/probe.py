@@ -121,7 +121,7 @@ def problems(known: "dict[str, str]", quotahost: str, jpype: str, process: str) 
             f"install --force {version}; or name a Python of uv's or conda's, which have one; {child}",
         )
     if known["quotahost"] and not known["attach"]:
-        text = "the quotahost there has no library for this platform, by which a broker's process takes Python in"
+        text = "its quotahost has no library for this platform that loads Python into the broker's process"
         yield text, f"use linux x86-64 or aarch64 (glibc or musl), macOS x86-64 or arm64; {child}"
 
 

@@ -171,7 +171,7 @@ def test_what_can_not_be_read_counts_as_it_was_last(world: World, caplog: pytest
     assert world.look(9.9) == known
     assert not caplog.text, "a broker that stops has none for a moment"
     assert world.look() == known
-    assert "the last ones count on" in caplog.text
+    assert "the last known ones stay" in caplog.text
     world.broker.sizes = sizes | {("orders.eu", 0): (20, True)}
     world.directories.append(str(world.directory / "gone"))
     assert world.look() == known

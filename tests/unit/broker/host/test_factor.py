@@ -280,7 +280,7 @@ def test_what_is_unknown_is_logged_where_the_state_does_not_change(
         world.step(cluster(known, unknown=("broker 4 is silent",)), 5)
         world.step(cluster(known), 5)
     told = "fallback.action=OPEN applies to what is unknown: broker 4 is silent"
-    assert [text for text in caplog.messages if "->" not in text] == [told, "nothing is unknown any more"]
+    assert [text for text in caplog.messages if "->" not in text] == [told, "everything is known again"]
 
 
 def test_the_source_is_read_once_in_its_interval_and_at_once_after_a_live_change_of_it() -> None:

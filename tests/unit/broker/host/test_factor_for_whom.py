@@ -135,7 +135,7 @@ def test_each_change_of_a_budgets_state_is_logged_once_with_its_name(caplog: pyt
         for used in ((0, 0), (60, 0), (70, 100), (100, 100), (100, 0), (60, 0), (0, 0)):
             budgets(world, *used)
             budgets(world, *used)
-    whom = "for those who write to its topics"
+    whom = "for clients that write to its topics"
     assert [(r.levelname, r.getMessage()) for r in caplog.records] == [
         ("WARNING", f"{orders}: THROTTLE, factor 0.4 {whom}"),
         ("WARNING", f"{logs}: PAUSE, factor 0 {whom}"),

@@ -132,7 +132,7 @@ def test_a_faulthandler_that_a_plugin_enables_is_disabled_again_with_one_line(
         shim.script.append(fault_handler)
     serve(shim)
     assert enabled == [False] * 3
-    assert caplog.text.count("a plugin has enabled Python's faulthandler, which is disabled again") == 1
+    assert caplog.text.count("a plugin enabled Python's faulthandler, and quotahost disabled it again") == 1
 
 
 def test_a_supplier_ticks_once_a_second_and_its_failure_is_its_own(mine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,4 +299,4 @@ def test_a_host_that_starts_again_serves_without_metrics_where_their_port_is_tak
     assert serve(shim).refused is None
     assert shim.rate("alice", "a") == 0.25
     (error,) = errors(caplog)
-    assert f"metrics.port={taken['metrics.port']}: {address} can't be listened on there" in error
+    assert f"metrics.port={taken['metrics.port']}: {address} can't be bound" in error

@@ -76,7 +76,7 @@ def test_full_volumes_in_another_order_or_whose_capacity_moves_are_no_news(caplo
 def test_a_hard_limit_beyond_the_capacity_is_a_pause_for_good() -> None:
     one = world(static__storage__hard__min_free_bytes="2001")
     assert factors(one, 0) == [0]
-    assert one.cause == "broker 1, volume /d: PAUSE for good, as its hard limit leaves no byte of it"
+    assert one.cause == "broker 1, volume /d: PAUSE that never ends: its hard limit allows no used byte"
 
 
 def test_it_holds_for_any_policy_that_tells_its_limits_and_for_no_other() -> None:

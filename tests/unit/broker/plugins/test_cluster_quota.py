@@ -212,8 +212,8 @@ def test_shares_that_stop_and_come_back_are_logged_once_each(world: World, caplo
     assert world.rate("alice", "app") == pytest.approx(4e6 / 3), "a tombstone takes them back"
     world.shares(3.5e6)
     assert caplog.messages == [
-        "the shares are stale: each broker gives an equal part of a quota, 1/3",
-        "the shares are there again",
+        "no fresh shares from the pipeline: each broker gives 1/3 of each quota",
+        "fresh shares arrive again",
     ]
 
 

@@ -77,7 +77,7 @@ def test_a_contradiction_is_logged_once(caplog: pytest.LogCaptureFixture) -> Non
         judge.quota_factor(volume)
     assert caplog.messages == [
         "broker '2\\n', volume /data: the hard limit MinFreePercentage 50 % is reached at 10 bytes, before the "
-        "soft limit ConsumedBytes 15 bytes at 15; until one is changed, the hard limit alone holds"
+        "soft limit ConsumedBytes 15 bytes at 15; only the hard limit applies until one of them is changed"
     ]
 
 

@@ -283,7 +283,7 @@ def test_whoever_asks_last_is_answered_in_a_crowd(looks: Looks, caplog: pytest.L
     assert "operator" in [answer.watcher for answer in one_for_all.answers]
     assert len(one_for_all.answers) == 4
     assert looks.broker.number("Refused", "Records", "crowd") == 3.0
-    assert caplog.text.count("more than 16 watch: the newest questions are answered") == 1
+    assert caplog.text.count("more than 16 watchers: only the latest are answered") == 1
 
 
 def test_slow_looks_are_published_less_often_whoever_asks(looks: Looks, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,7 +143,7 @@ def test_snapshots_tell_when_the_look_was_for_half_of_validity(world: World, cap
     assert [each.age_ms for each in world.kafka.sent] == [n * 5000 for n in range(7)]
     assert {each.captured_at for each in world.kafka.sent} == {looked_at}, "of one look"
     assert world.run(60) == 0
-    assert caplog.messages == ["the disks don't answer; nothing is published until they do"]
+    assert caplog.messages == ["the disks don't answer; no snapshot is published until they do"]
     world.hangs = False
     assert world.run() == 1
     newest = world.kafka.sent[-1]
@@ -323,7 +323,7 @@ def test_where_an_operator_has_cordoned_all_nothing_is_added(broker: Broker) -> 
         (None, "this Kafka has no cordoned.log.dirs"),
         (Listed(("/b",), elsewhere=True), "--entity-default --delete-config cordoned.log.dirs"),
         (NoAnswer("no right"), "can't be read or changed: no right"),
-        ("in shadow", "shadow=all: ['/a'] would be cordoned"),
+        ("in shadow", "shadow=all: the task would cordon ['/a']"),
     ],
 )
 def test_what_keeps_it_from_working_is_logged_once(

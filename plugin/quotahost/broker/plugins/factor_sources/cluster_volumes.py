@@ -117,7 +117,7 @@ class ClusterState:
         if now - self._hidden_since <= settings.startup_grace.total_seconds():
             view.complete = False
         else:
-            view.unknown.append(f"{hidden} brokers run, of which the pipeline has no snapshot")
+            view.unknown.append(f"the pipeline has no snapshot of {hidden} running brokers")
 
 
 def _volumes(record: ClusterRecord, others: set[str]) -> Iterator[Volume]:

@@ -135,7 +135,7 @@ class Watchers:
             self._context.metrics.count("Refused", "crowd", "Records")
             if self._lines.passes():
                 self._context.log.warning(
-                    "more than %d watch: the newest questions are answered. See who writes to %s%s",
+                    "more than %d watchers: only the latest are answered. Check which clients write to %s%s",
                     _MOST, self._context.settings.watch_topic, self._lines.left_out(),
                 )  # fmt: skip
 
@@ -168,7 +168,7 @@ class OpenedVolumes:
         try:
             measured = measure(name, directories, BETWEEN)[0]
         except Exception as error:  # usually the disk's; the name must leave ``_running`` after any error
-            measured = MeasuredVolume(name, 0, 0, directories, 0.0, 0.0, (), (str(error) or "it is gone",))
+            measured = MeasuredVolume(name, 0, 0, directories, 0.0, 0.0, (), (str(error) or "the volume is gone",))
         with self._lock:
             self._running.remove(name)
             # The pause depends on the CPU time of this thread, because waiting for a disk uses no core.

@@ -200,7 +200,7 @@ def test_brokers_that_nobody_lists_are_waited_for_also_while_they_become_fewer(b
     assert missing(reporting=1) == (2, ())
     begun.passes(1)
     gone = tuple(f"gone-{number}" for number in range(64))
-    lost = (1, ("1 brokers run, of which the pipeline has no snapshot",))
+    lost = (1, ("the pipeline has no snapshot of 1 running brokers",))
     assert missing(reporting=2, stale=66, stale_brokers=gone) == lost
     assert missing(reporting=3) == (0, ())
     assert missing(reporting=2) == (1, ()), "they were there in between"

@@ -50,7 +50,7 @@ def answered(source: LogDirs, clock: Clock) -> None:
         (LogDir(2, "", None, None, "TIMED_OUT"), "broker 2, log dir ?: TIMED_OUT"),
         (LogDir(2, "", None, None, ""), "broker 2, log dir ?: no answer"),
         (LogDir(2, "/d", None, 5, ""), "broker 2, log dir /d: the broker reports no capacity"),
-        (None, "broker 2 doesn't answer for its log dirs"),
+        (None, "broker 2 does not report its log directories"),
     ],
 )
 def test_what_a_broker_does_not_report_is_unknown(make: Make, directory: LogDir | None, words: str) -> None:
@@ -93,6 +93,6 @@ def test_a_broker_or_cluster_that_falls_silent_counts_for_validity(
     clock.now += 60
     assert known(source) == lacking
     clock.now += 1
-    silent = "the cluster has not answered for its log dirs for validity + interval (60.005 s)"
+    silent = "the brokers have not reported their log directories for validity + interval (60.005 s)"
     assert known(source) == (ONE, (silent,)), "the last volumes still hold"
     assert len(caplog.records) == 1

@@ -181,5 +181,5 @@ def test_a_broker_that_takes_long_to_open_its_listeners_is_not_busy(host: FakeHo
 
 def test_without_any_target_it_is_refused() -> None:
     no_target = {"plugin.load.handlers-idle": "0", "plugin.load.network-idle": "0"}
-    with pytest.raises(SettingsError, match="above 0, or take load out"):
+    with pytest.raises(SettingsError, match="above 0, or remove load from"):
         FakeHost(Role.FACTOR_SOURCE, LoadSource, no_target, name="load")

@@ -71,7 +71,7 @@ def test_an_expression_arrives_as_it_is_and_an_instant_vector_is_read_with_warni
         (Reply(200, b"[" * 200_000), "not the JSON of a Prometheus server"),
         (Reply(200, b"\xff\xfe\x00"), "not the JSON of a Prometheus server"),
         (of_json({"status": "success"}), "not the JSON"),
-        (of_json({"status": "success", "data": {"resultType": "scalar", "result": [0, "1"]}}), "makes a scalar"),
+        (of_json({"status": "success", "data": {"resultType": "scalar", "result": [0, "1"]}}), "returns a scalar"),
         (of_json({"status": "success", "data": {"resultType": "vector", "result": [1]}}), "not the JSON"),
         (Reply(308, b""), "redirects to nowhere"),
     ],
@@ -194,7 +194,7 @@ def test_what_is_not_sound_is_unknown_and_no_volume(capacity: list[float], avail
 def test_what_the_queries_leave_out_and_the_server_warns_of_is_unknown() -> None:
     assert "broker '', disk /: " in volumes([*FINE, ("", "/", 9.0)], [*FINE, ("", "/", 9.0)]).unknown[0]
     assert volumes(FINE, FINE, "a shard is down").unknown == ("the server warns: a shard is down",)
-    assert volumes([], []).unknown == ("the queries find no series",)
+    assert volumes([], []).unknown == ("the queries return no series",)
     missing = volumes([*FINE, ("2", "/", math.nan)], [*FINE, ("2", "/", 1.0)], expected="1,2,3")
     assert missing.unknown[1:] == tuple(f"expected broker '{broker}' has no volume" for broker in (2, 3))
 
