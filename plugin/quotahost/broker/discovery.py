@@ -78,7 +78,7 @@ def load(role: Role, name: str, before: Callable[[str], None] = lambda text: Non
         like, names = nearest(name, sorted(known.names)), ", ".join(sorted(known.names))
         stands = f"remove it from {PREFIX}{role.broker_property} (if Kafka stores that, with kafka-configs.sh)"
         install = f"install its package, whose entry point is of the group {role.group}, or {stands}."
-        hint = f"did you mean {like!r}?" if like else "leave it empty for none." if name == "none" else install
+        hint = f"did you mean {like!r}?" if like else "leave the property empty." if name == "none" else install
         raise PluginError(role, name, f"no such plugin is installed; {hint} Installed plugins: {names}")
     origins = " and ".join(map(_origin, matching))
     if len(matching) > 1:

@@ -67,7 +67,7 @@ CATALOGUE: Final = (
         ("Changes", "changes", COUNTER, "Clients whose new answers differed from the ones before."),
         ("Factor", "factor", GAUGE, "The factor in force, 0..1."),
         ("LimitFactor", "limit_factor", GAUGE,
-         "By what the produce limits are multiplied now: it moves down or up to the factor, or the fence holds it."),
+         "The number by which produce limits are multiplied now: it moves to the factor, or the fence holds it."),
         ("State", "state", GAUGE, "0 OPEN, 1 THROTTLE, 2 PAUSE."),
         ("AffectedTopics", "affected_topics", GAUGE,
          "Topics to whose writers alone the factor applies (factor.scope=topics); 0 while it applies to all clients."),

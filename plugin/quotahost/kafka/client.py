@@ -202,7 +202,7 @@ _WORDS: Final[Mapping[str | int, str]] = {
     "current SASL state": "the broker's listener doesn't use SASL; check security.protocol",
     "supported mechanisms": "the broker's listener uses another sasl.mechanism",
     KafkaError._AUTHENTICATION: "the broker refuses the user, the password or the mechanism",
-    KafkaError._RESOLVE: "the host's name can't be resolved",
+    KafkaError._RESOLVE: "the host name can't be resolved",
     "Connection refused": "no process listens on this address",
 }
 #: If a broker closes a new connection without an error, librdkafka reports only that all brokers are down.

@@ -29,7 +29,7 @@ def _failed(error: KafkaError, topic: str, right: str, config: Mapping[str, Any]
     if words := lacked(error, right, topic, config):
         return Unusable(*words)
     if error.code() < 0:  # librdkafka's own error: no broker answered
-        return Unusable(f"no broker answers for {topic}: {error.str()}", "check that brokers run there")
+        return Unusable(f"no broker answers for {topic}: {error.str()}", "check that the brokers run and are reachable")
     return Unusable(f"{topic} can't be used: {error.str()}", "check its configuration (quotahost doctor --against)")
 
 

@@ -92,7 +92,7 @@ class LatestRecord(Generic[P]):
         """
         run = record.run
         if run > self._wall() * 1000 + MAX_AHEAD_MS:
-            why = "the run (the pipeline's launch time in ms) lies in the future; check the clock of its machine"
+            why = "the run (the pipeline's launch time in ms) lies in the future; check the pipeline's clock"
             raise Refused("ahead", f"records of run {run} are refused: {why}")
         with self._lock:
             kept = self._kept

@@ -176,7 +176,7 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
         yield Problem(f"{PREFIX}shadow", f"{NO_SUPPLIER.format(name)}; {hint}", f"{SUPPLIER}{name}")
     spared = {*settings.spared_topics}
     for topic in (topic for topic, _ in settings.topics.thresholds if topic in spared):
-        why = "it is quotahost's own, or in topics.spared; remove it from one of the two"
+        why = "it is quotahost's own, or in topics.spared; remove its threshold, or remove it from that list"
         wrong = f"topic {topic} has a threshold, but is never turned back: {why}"
         yield Problem(f"{PREFIX}topics.bytes.in.per.sec.threshold", wrong)
     if settings.budgets == "on" and settings.factor_source not in SNAPSHOT_READERS:

@@ -191,7 +191,7 @@ class Translation:
             note = f"{self._line(INTERVAL)} read as no {_SOURCE}: disks are not protected"
             self._set(INTERVAL, _SOURCE, "", note, warns=True)
         elif limits and given is None:
-            note = f"{limits[0].name} is set: {_SOURCE}={_LOG_DIRS} asks all brokers for their log dirs, as there"
+            note = f"{limits[0].name} is set: {_SOURCE}={_LOG_DIRS} asks all brokers, as Strimzi's plugin does"
             self._set(limits[0], _SOURCE, _LOG_DIRS, note)
         return of_volumes(split(self.properties.get(PREFIX + _SOURCE, ""), ",")) or ""
 

@@ -75,7 +75,7 @@ def test_the_error_of_an_unknown_name_lists_the_nearest_and_all_others(site: Pat
     absent = r"factor source 'good': no such plugin is installed; install its .*, whose entry point is of the group "
     with pytest.raises(PluginError, match=rf"^{absent}quotahost\.factor_sources, or remove it from {PREFIX}factor\."):
         load(Role.FACTOR_SOURCE, "good")
-    with pytest.raises(PluginError, match=r"factor source 'none': no such plugin .* leave it empty for none"):
+    with pytest.raises(PluginError, match=r"factor source 'none': no such plugin .* leave the property empty\."):
         load(Role.FACTOR_SOURCE, "none")
 
 

@@ -49,7 +49,7 @@ PREFIXED = {"topics.prefix": "my-", TOTAL: "100M", OWN: "my-snapshots:60M"}
         ({"topics.prefix": "__mine_", OWN: "a:6M"}, [f"{PREFIX}{OWN}=a:6M: topics have thresholds"]),
         ({TOTAL: "10M", OWN: "a b:1M"}, ["'a b'", "is no topic's"]),
         ({TOTAL: "10M", OWN: "a:unlimited"}, ["rate unlimited", "write bytes/s"]),
-        ({TOTAL: "10M", OWN: "__consumer_offsets:1M"}, ["topic __consumer_offsets", SPARED, "remove it from one"]),
+        ({TOTAL: "10M", OWN: "__consumer_offsets:1M"}, ["topic __consumer_offsets", SPARED, "remove its threshold"]),
         ({TOTAL: "10M", OWN: "a:1M", SPARED: "a"}, ["topic a has a threshold", SPARED]),
         # Those of quotahost's own are never turned back, whatever their names and the list.
         *((PREFIXED | spared, ["topic my-snapshots has a threshold, but is never turned back"])

@@ -76,7 +76,7 @@ class Exporter(Collector):
             self._series = {**numbers, **series(uses(self._ask, self._clients))}
         except Exception as problem:  # JPype also raises while the JVM shuts down; the thread must not end
             self._series = {key: values for key, values in self._series.items() if key[0] != CLIENTS}
-            self._fault.report("The metrics can't be read (%s): those of clients are left out, others are old", problem)
+            self._fault.report("The metrics can't be read (%s): metrics by client are missing, others are old", problem)
         else:
             self._fault.healed()
 

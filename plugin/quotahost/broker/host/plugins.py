@@ -327,7 +327,7 @@ class Scheduler:
         ended = [self._running.pop(key) for key in self._running.keys() - wanted.keys()]
         for name, thread in ended:
             if not thread.close(CLOSE_WITHIN / len(ended)):
-                _tasks_log.warning("task %s did not end in time and is left behind", name)
+                _tasks_log.warning("task %s did not end in time: its thread goes on, and the host doesn't wait", name)
         for key, loaded in wanted.items():
             if key not in self._running:
                 self._running[key] = loaded.context.name, self._start(loaded)

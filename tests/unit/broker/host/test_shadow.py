@@ -252,7 +252,7 @@ def test_a_look_that_fails_is_logged_once(caplog: pytest.LogCaptureFixture) -> N
     it = Watched()
     works, it.java.answers["state"] = it.java.answers["state"], ConnectionError("the broker's heap is full")
     it.looks(1, 1)
-    assert caplog.text.count("can't be compared now") == 1
+    assert caplog.text.count("can't be computed now") == 1
     it.java.answers["state"] = works
     it.looks(1)
     assert it.shows()[0] == 1

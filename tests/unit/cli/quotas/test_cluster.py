@@ -71,7 +71,7 @@ def test_a_broker_that_lacks_what_budgets_need_is_named(properties: dict[str, st
 
 def test_why_nobody_answers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_WAIT_MS", 500)
-    told = "doesn't answer: the host's name can't be resolved; see the address"
+    told = "doesn't answer: the host name can't be resolved; see the address"
     with pytest.raises(Unusable, match=told), cluster_at("no.such.host.invalid:9092", None, "quotas"):
         pass
 

@@ -94,7 +94,7 @@ class LoadSource:
 
         handlers_idle: float = Field(
             30.0, ge=0, le=90,
-            description="percent of the time in which request handlers (num.io.threads) should be idle; 0: any",
+            description="percent of their time that request handlers (num.io.threads) should be idle; 0 ignores them",
         )  # fmt: skip
         network_idle: float = Field(
             30.0, ge=0, le=90, description="the same for the network threads (num.network.threads)"

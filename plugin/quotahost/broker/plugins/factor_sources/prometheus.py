@@ -81,7 +81,7 @@ class PrometheusSettings(sections.Section):
     consumed: Text | None = Field(None, description="PromQL for the bytes consumed; or set available")
     broker_label: _Label = Field("instance", description="label whose value names the broker")
     volume_label: _Label = Field("mountpoint", description="label whose value names the volume of a broker")
-    expected: _Brokers = Field((), description="values of broker-label; if one is missing, the state is unknown")
+    expected: _Brokers = Field((), description="brokers, by that label; if one is missing, the state is unknown")
     interval: Duration = Field(
         timedelta(seconds=10), ge=timedelta(milliseconds=100), le=timedelta(hours=1), description="how often to ask"
     )
@@ -157,7 +157,7 @@ class PromQL:
     def reason(self, error: Exception) -> str:
         """Why there is no usable answer, in one line and without secrets."""
         if isinstance(error, TimeoutError):
-            return f"no whole answer within {self._timeout:g} s"
+            return f"no complete answer within {self._timeout:g} s"
         return self._clean(str(error) if isinstance(error, QuotahostError) else f"{type(error).__name__}: {error}")
 
     def _clean(self, text: str) -> str:

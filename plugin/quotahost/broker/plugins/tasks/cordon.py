@@ -55,7 +55,7 @@ class Cordon:
 
         hold: Duration = Field(
             default=timedelta(minutes=1),
-            description="How long a volume has to be at or below its soft limit before its log directories are free.",
+            description="How long a volume has to be at or below its soft limit before the task frees its directories.",
         )
         let_go: bool = Field(
             default=False,

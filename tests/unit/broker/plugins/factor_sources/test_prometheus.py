@@ -105,7 +105,7 @@ def test_a_slow_server_has_the_timeout_in_all(server: FakePrometheus) -> None:
                 handler.wfile.write(b"x")
 
     for server.answer in (silent, dripping):
-        assert failure(promql_client(server.url, "300ms")) == "no whole answer within 0.3 s"
+        assert failure(promql_client(server.url, "300ms")) == "no complete answer within 0.3 s"
 
 
 def test_a_redirect_is_not_followed_since_credentials_are_the_servers_own(server: FakePrometheus) -> None:
