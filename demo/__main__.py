@@ -1,7 +1,7 @@
 """Runs the demo, which shows on a real broker what quotahost does.
 
-With SPARK=1 in the environment it also plays the part with the Spark pipeline. The exit code is 1 if something was
-not as it should be, and 130 after Ctrl-C.
+With SPARK=1 in the environment the demo also plays the part with the Spark pipeline. The exit code is 1 if a check
+failed, and 130 after Ctrl-C.
 """
 
 import argparse
@@ -26,7 +26,7 @@ console = Console()
 
 
 def main() -> int:
-    """Plays the chosen parts; leaves nothing running and no folder behind."""
+    """Plays the chosen parts; leaves no process and no folder behind."""
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
     parser.add_argument(
         "--windows", type=int, default=1, help="over how many quota windows (of 11 s) to measure each phase"

@@ -1,10 +1,10 @@
-"""The demo's second part: a disk fills, and producers are slowed, stopped, and let go when space is back.
+"""The demo's second part: a disk fills, and the broker slows the producers, stops them, and finally releases them.
 
-The broker has two log directories, each a volume, of which one will fill. Its limits are set live, close above what is
-used, so that the part takes a minute. A service that is exempt fills the disk; the users blue and orange write to it,
-too, and are the producers that the limits act on. With ``factor.scope=topics`` the user green, who writes to the other
-disk, isn't slowed. Kafka's window is two samples here, so that producers are slowed evenly; with its default of eleven
-each would get the window's bytes in one second and nothing for ten.
+The broker has two log directories, each on a volume of its own, and one volume fills. The demo sets its limits live,
+slightly above the bytes used, so that the part takes a minute. An exempt service fills the disk. The users blue and
+orange also write to this disk, and the limits slow them. With ``factor.scope=topics`` the user green, who writes to the
+other disk, isn't slowed. Kafka's quota window has two samples here, so that producers are slowed evenly. With Kafka's
+default of eleven each producer would send the window's bytes in one second and nothing for ten seconds.
 """
 
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ SETTINGS: Final = {
     "factor.scope": "topics",
 }
 WINDOW: Final = 2.0  # seconds: Kafka's window here
-# Without an initial delay a young broker, too, deletes a topic's files at once.
+# With a short initial delay a broker that has just started also deletes a topic's files immediately.
 QUICK_DELETION: Final = {"log.segment.delete.delay.ms": "200", "log.initial.task.delay.ms": "100"}
 PROPERTIES: Final = FENCE | QUICK_DELETION | {"quota.window.num": "2"}
 SOFT: Final = 80 * MEGA  # bytes above what is used when this part begins
@@ -64,7 +64,7 @@ def broker(directory: Path) -> Iterator[tuple[KafkaNode, bool]]:
 
 
 def topic_on(node: KafkaNode, directory: Path, name: str) -> str:
-    """Creates topics until one lies in that log directory, since Kafka takes the one with the fewest partitions."""
+    """Creates topics until one lies in that log directory; Kafka chooses the directory with the fewest partitions."""
     for number in range(10):
         topic = f"{name}-{number}"
         create_topic(node, topic)
@@ -111,9 +111,9 @@ def _line(sample: Sample) -> str:
 
 @dataclass
 class Recording:
-    """All samples, the limits in bytes, and when each act began (seconds since the start; None if it didn't).
+    """All samples, the limits in bytes, and when each act began (seconds since the start; None if it didn't begin).
 
-    ``two_volumes`` is False where no file system can be mounted: then green's disk fills, too.
+    ``two_volumes`` is False if this machine can't mount file systems. Then green's disk fills, too.
     """
 
     soft: int
@@ -125,14 +125,14 @@ class Recording:
     open_at: float | None = None
 
     def appended_while_paused(self) -> int:
-        """Bytes of blue and orange delivered from half a second after the stop until the freeing; -1 without a stop."""
+        """Bytes of blue and orange delivered from 0.5 s after the pause began until space was freed; -1 if no pause."""
         if self.paused_at is None or self.freed_at is None:
             return -1
         paused = [s for s in self.samples if self.paused_at + 0.5 <= s.at <= self.freed_at]
         return sum(paused[-1].totals[user] - paused[0].totals[user] for user in USERS) if paused else 0
 
     def share_elsewhere(self) -> float:
-        """Green's rate while others were slowed or stopped, as a share of its rate before; 0 if nobody was."""
+        """Green's rate while others were slowed or stopped, as a share of its rate before; 0 if nobody was slowed."""
         slowed = [sample for sample in self.samples if sample.state != "OPEN"]
         if not slowed or slowed[0].at <= 0:
             return 0.0
@@ -142,7 +142,7 @@ class Recording:
 
 
 def play(directory: Path, console: Console) -> Recording:
-    """Plays all acts on a broker of its own, and says what is going on."""
+    """Plays all acts on a broker of its own, and prints what happens."""
     console.print("[bold]Now a disk: its soft and hard limits are set live, 80 and 240 MB above what is used")
     console.print("another broker starts, with two log directories, and quota.window.num=2 for even rates ...")
     with broker(directory) as (node, two_volumes), ExitStack() as stack:
@@ -154,7 +154,7 @@ def play(directory: Path, console: Console) -> Recording:
         used = consumed(node)
         limits = {"soft": used + SOFT, "hard": used + HARD}
         alter_broker_config(node, {f"{PREFIX}static.storage.{side}": str(level) for side, level in limits.items()})
-        # A rate just below the quota is even; so the picture shows what the factor does.
+        # Producers just below their quota send evenly, so the picture shows the effect of the factor.
         topics = dict.fromkeys(USERS, written) | {ELSEWHERE: elsewhere}
         loads = {u: ProducerLoad(node.client_config(u, "app"), topic, rate=0.95 * QUOTA) for u, topic in topics.items()}
         loads["service"] = ProducerLoad(node.client_config("service", "filler"), filling, rate=SERVICE)

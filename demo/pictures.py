@@ -1,4 +1,4 @@
-"""What the demo's three pictures have in common: how axes look, and how a figure becomes a PNG."""
+"""This module gives the demo's three pictures their common style, and writes figures as PNG files."""
 
 from collections.abc import Iterable
 from pathlib import Path

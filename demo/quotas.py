@@ -1,8 +1,8 @@
 """The demo's first part: a broker with quotahost, three clients, and three phases of quotas.
 
-Each phase changes the running broker: client quotas by the Admin API, one of them raised, and a supplier swapped in. It
-is measured whether each client reaches its quota. At the end a summary and a picture show the clients' rates against
-their quotas.
+Each phase changes the running broker. The first phase sets client quotas by the Admin API, the second one raises one of
+them, and the third one swaps in a supplier. The demo measures whether each client reaches its quota. At the end a
+summary and a picture compare the clients' rates with their quotas.
 """
 
 import subprocess
@@ -33,7 +33,7 @@ from harness.system.waiting import eventually
 
 EXAMPLE: Final = ROOT / "examples/off_peak"
 TOLERANCE: Final = 0.1
-EVERY: Final = 5.0  # seconds between two lines
+EVERY: Final = 5.0  # seconds between two printed lines
 PATIENCE: Final = 60.0  # seconds
 MEGA: Final = 1_000_000
 
@@ -45,7 +45,7 @@ class Client:
     user: str  # its user name
     quota_type: str  # PRODUCE or FETCH
     load: Load  # the running client
-    #: Since when (monotonic seconds) which quota applies (bytes/s).
+    #: The start (monotonic seconds) and the rate (bytes/s) of each quota that has applied.
     quotas: list[tuple[float, float]] = field(default_factory=list)
 
 
@@ -66,7 +66,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Phase:
-    """A change of the running broker, and by user the quota (bytes/s) that follows and the supplier that gives it."""
+    """A change of the running broker, and for each user the resulting quota (bytes/s) and its supplier."""
 
     title: str
     change: Callable[[KafkaNode], None]
@@ -123,7 +123,7 @@ def broker(directory: Path) -> Iterator[KafkaNode]:
 
 @contextmanager
 def clients(node: KafkaNode) -> Iterator[list[Client]]:
-    """Two producers and a consumer, each as fast as its quota lets it be.
+    """Two producers and a consumer, each as fast as its quota allows.
 
     They start after the first phase's change, so that no earlier quota disturbs the measurement.
     """
@@ -145,7 +145,7 @@ def _has(node: KafkaNode, client: Client, quota: float) -> bool:
 
 
 def play(directory: Path, windows: int, console: Console) -> tuple[list[Result], list[Client], float]:
-    """Plays all phases on a broker of its own; the results, the clients, and the monotonic moment of the end."""
+    """Plays all phases on a broker of its own; returns the results, the clients, and the monotonic time of the end."""
     console.print("a Kafka broker starts, with quotahost.jar on its class path and quotahost's properties ...")
     started, results = time.monotonic(), list[Result]()
     with broker(directory) as node:

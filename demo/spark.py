@@ -1,10 +1,10 @@
 """The demo's part with Spark: three brokers, the pipeline, and a disk that fills.
 
-``_running`` starts the brokers, which read the pipeline's record, and while none arrives the snapshots; a producer
-writes to each. An exempt service fills the disk of broker 3, whose limits are set close above what is used.
-``_Acts`` does something to the disk or the pipeline, waits for the state that must follow, and says in a sentence what
-happened. In the middle the pipeline is killed, and the brokers go on protecting the disk by each other's snapshots.
-In the end follow a summary of the acts and a picture.
+``_running`` starts the brokers and a producer for each. The brokers read the pipeline's record, or the snapshots while
+no record arrives. An exempt service fills the disk of broker 3, whose limits are slightly above the bytes used.
+Each act of ``_Acts`` changes the disk or the pipeline, waits for the expected state, and describes in a sentence what
+happened. In the middle an act kills the pipeline, and the brokers go on protecting the disk by each other's snapshots.
+At the end the demo prints a summary of the acts and draws a picture.
 """
 
 import shutil
@@ -60,7 +60,7 @@ SETTINGS: Final = {
     "static.produce": str(QUOTA),
     "static.scope": "client",
     "static.excluded.principal.name.list": "User:service",
-    # The limits of brokers 1 and 2, whose disk is this machine's: so high that it never reaches them.
+    # Brokers 1 and 2 are on this machine's own disk. Their limits are so high that the disk never reaches them.
     "static.storage.soft": str(10**15),
     "static.storage.hard": str(10**15),
 }
@@ -86,7 +86,7 @@ def _running(folder: Path, console: Console) -> Iterator["_Acts"]:
     with Cluster(folder, brokers=3, classpath=[JAR], properties=properties, users=users) as cluster:
         place_topics(cluster, {topic(n): n for n in (1, 2, 3)} | {FILLING: 3})
         config: dict[str, Any] = cluster.client_config("app", "app") | {"linger.ms": 50}
-        # A rate just below the quota is even; a producer that has more to send gets it in bursts.
+        # A producer just below its quota sends evenly; a producer that has more to send would send in bursts.
         loads = {n: ProducerLoad(config, topic(n), rate=0.95 * QUOTA) for n in (1, 2, 3)}
         service = ProducerLoad(cluster.client_config("service", "filler"), FILLING, rate=SERVICE)
         driver = PipelineProcess(folder / "pipeline", cluster.bootstrap, tick="1s", interval="500ms", validity=VALIDITY)
@@ -140,14 +140,14 @@ def _sample(node: KafkaNode, load: ProducerLoad) -> BrokerSample:
 # ---- the acts --------------------------------------------------------------------------------------------------
 
 SPARK_TIMEOUT: Final = 240.0  # seconds for Spark's first record on a busy machine
-# Spark has warmed up when in so many samples no record is older than so many seconds.
+# Spark has warmed up when no record is older than FRESH_AGE seconds in STEADY_SAMPLES samples.
 STEADY_SAMPLES: Final = 8
 FRESH_AGE: Final = 4.0
 WATCH_TIME: Final = 3.0  # seconds to watch that nothing changes
 
 
 class Act(NamedTuple):
-    """What should happen, whether it did, and what happened."""
+    """The expected result of one act, whether the act passed, and what happened."""
 
     title: str
     passed: bool
@@ -155,14 +155,14 @@ class Act(NamedTuple):
 
 
 class Failed(Exception):
-    """An act didn't go as it should; the message says how."""
+    """An act failed; the message says why."""
 
 
 class _Acts:
     """Plays the acts one after the other, until one fails.
 
     Attributes:
-        watch: has the samples.
+        watch: takes and keeps the samples.
         marks: the moments to mark in the picture, in seconds since the start, by label.
     """
 
@@ -177,8 +177,8 @@ class _Acts:
         self._cluster, self._loads, self._service, self._driver = cluster, loads, service, driver
         self.watch = Watch(console, self._take, self._line)
         self.marks: dict[str, float] = {}
-        self._records_at_pause = 0  # how many records had been appended when all had stopped
-        self._samples_before_pause = 0  # how many samples were taken until then
+        self._records_at_pause = 0  # records that had been appended when all producers had stopped
+        self._samples_before_pause = 0  # samples that had been taken then
 
     def play(self) -> list[Act]:
         acts = {
@@ -263,7 +263,7 @@ class _Acts:
         return f"OPEN on all after {opened:.1f} s; all three produce {more:.1f} s later"
 
     def _until(self, caption: str, reached: Callable[[Sample], bool], timeout: float = ACT_TIMEOUT) -> float:
-        """The seconds until a sample is as wanted. Raises Failed if that takes too long, or Spark ends."""
+        """The seconds until ``reached`` accepts a sample. Raises Failed if that takes too long, or Spark ends."""
         seconds = self.watch.until(
             caption, lambda sample: reached(sample) or self._driver.exit_code is not None, timeout
         )
@@ -285,7 +285,7 @@ class _Acts:
         return f"{sample.at:3.0f} s  {shown}; disk of broker 3: {used:,.0f} MB used"
 
     def _records(self) -> int:
-        """How many records were appended to the producers' topics, acknowledged or not."""
+        """The number of records appended to the producers' topics, acknowledged or not."""
         consumer = Consumer(self._cluster.client_config(client_id="harness") | {"group.id": "harness"})
         try:
             partitions = [TopicPartition(topic(broker), 0) for broker in self._loads]
@@ -294,14 +294,14 @@ class _Acts:
             consumer.close()
 
     def _steady(self) -> bool:
-        """Whether records reach all brokers in time. Spark's first batches are slow, until its JVM is warm."""
+        """Whether records reach all brokers in time. Spark's batches are slow until its JVM has warmed up."""
         samples = self.watch.samples[-STEADY_SAMPLES:]
         ages = [broker.age for sample in samples for broker in sample.brokers.values()]
         quick = all(age is not None and age < FRESH_AGE for age in ages)
         return len(samples) == STEADY_SAMPLES and quick and all(sample.all_use(RECORD_SOURCE) for sample in samples)
 
     def _nothing_appended(self) -> str:
-        """Says that no producer got through since the stop. Raises Failed if one did, or a broker was open."""
+        """Returns that nothing was appended since all stopped. Raises Failed if a record was, or a broker was open."""
         samples = self.watch.samples[self._samples_before_pause :]
         if any(broker.factor for sample in samples for broker in sample.brokers.values()):
             raise Failed("a broker was open for a moment")
@@ -313,7 +313,7 @@ class _Acts:
 # ---- what is shown ---------------------------------------------------------------------------------------------
 
 COLOURS: Final = {1: "#1f77b4", 2: "#2ca02c", 3: "#c0392b"}
-WIDTHS: Final = {1: 7.0, 2: 4.0, 3: 1.5}  # the lines lie on each other, so the lower ones are wider
+WIDTHS: Final = {1: 7.0, 2: 4.0, 3: 1.5}  # the lines overlap, so the lower ones are wider
 SOURCES: Final = {RECORD_SOURCE: "#6a51a3", SNAPSHOT_SOURCE: "#e6a700"}
 
 
@@ -350,7 +350,7 @@ def show(console: Console) -> bool:
 
 
 def _draw(samples: list[Sample], marks: dict[str, float]) -> None:
-    """Draws factors above, throughput below, between them the answering source as a band; marks are lines."""
+    """Draws the factors at the top, the answering source as a band below, then the throughput; marks are lines."""
     figure, (above, band, below) = pyplot.subplots(
         3, figsize=(10, 6.5), sharex=True, layout="constrained", height_ratios=(5, 1, 4)
     )
@@ -372,7 +372,7 @@ def _draw(samples: list[Sample], marks: dict[str, float]) -> None:
     for number, (word, at) in enumerate(marks.items()):
         for axes in (above, below):
             axes.axvline(at, color="#555555", linestyle="dotted", linewidth=1)
-        # In two rows, because some marks are close to each other.
+        # Two rows of labels, because some marks are close to each other.
         above.annotate(
             word, (at, 1.06), xytext=(0, 4 + 12 * (number % 2)), textcoords="offset points", ha="center", fontsize=9,
             annotation_clip=False,

@@ -1,4 +1,4 @@
-"""How the demo watches what runs: it takes a sample twice a second, and prints some."""
+"""The demo watches the running brokers: it takes a sample twice a second, and prints some of the samples."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Final, Generic, TypeVar
 from rich.console import Console
 
 POLL: Final = 0.5  # seconds between two samples
-EVERY: Final = 10  # samples between two that are printed
+EVERY: Final = 10  # one of so many samples is printed
 ACT_TIMEOUT: Final = 60.0  # seconds
 Sample = TypeVar("Sample")
 
@@ -20,7 +20,7 @@ class Watch(Generic[Sample]):
     """
 
     def __init__(self, console: Console, take: Callable[[float], Sample], line: Callable[[Sample], str]) -> None:
-        """``take`` is given the seconds since the start; ``line`` shows a sample."""
+        """``take`` gets the seconds since the start and returns a sample; ``line`` formats a sample for printing."""
         self._console, self._take, self._line = console, take, line
         self._began, self._caption = time.monotonic(), ""
         self.samples: list[Sample] = []
@@ -31,7 +31,7 @@ class Watch(Generic[Sample]):
         return time.monotonic() - self._began
 
     def until(self, caption: str, reached: Callable[[Sample], bool], timeout: float = ACT_TIMEOUT) -> float | None:
-        """Watch until a sample is as wanted; returns the seconds that took, None if it isn't so within ``timeout``."""
+        """Watch until ``reached`` accepts a sample; returns the seconds that it took, None after ``timeout``."""
         begin = self.now
         while self.now < begin + timeout:
             self.samples.append(sample := self._take(self.now))

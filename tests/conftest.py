@@ -1,4 +1,4 @@
-"""Settings of Hypothesis for all tests: a test may fail because of a change, not by chance or on a busy machine.
+"""These settings of Hypothesis make tests fail because of a change, and not by chance or on a busy machine.
 
 Hypothesis tries the same examples each time; ``pytest --hypothesis-profile=searching`` looks for new ones.
 """

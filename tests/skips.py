@@ -1,4 +1,4 @@
-"""What pytest's last lines say of a test that this machine can't run (CONTRIBUTING.md)."""
+"""The reason of a skipped test begins with this prefix if this machine can't run the test (CONTRIBUTING.md)."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
-"""The reference of the public packages, for docs/reference/api.md: each name with its form and its docstring.
+"""Makes docs/reference/api.md, the reference of the public packages: each name with its form and its docstring.
 
-A package says by ``__all__`` what is public. The text of a class, function or method is its docstring; of an attribute
-or a constant the comment behind or above it, or the text below it. Everything is read from the source.
+The public names of a package are in its ``__all__``. The text of a class, function or method is its docstring. The text
+of an attribute or constant is the comment behind or above it, or the docstring below it. All is read from the source.
 """
 
 import ast
@@ -18,7 +18,7 @@ _ENTRY: Final = re.compile(r"(?m)^ {4}(\*{0,2}\w+): ")
 
 
 def reference() -> str:
-    """A section for each public package, and in it one for each of its names."""
+    """A section for each public package, with a subsection for each of its names."""
     return "\n\n".join(part for package in PACKAGES for part in _package(f"quotahost.{package}"))
 
 
@@ -60,7 +60,7 @@ def _name(name: str, source: str) -> Iterator[str]:
 
 
 def names(node: ast.stmt) -> list[str]:
-    """What a statement defines."""
+    """The names that a statement defines."""
     if isinstance(node, ast.ClassDef | ast.FunctionDef):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
@@ -68,7 +68,7 @@ def names(node: ast.stmt) -> list[str]:
 
 
 def _value(node: ast.stmt) -> ast.expr:
-    """The type that an assignment declares, or else its value."""
+    """The type that an assignment declares, or its value if it declares no type."""
     assert isinstance(node, ast.Assign | ast.AnnAssign)
     return node.annotation if isinstance(node, ast.AnnAssign) else node.value
 
@@ -83,7 +83,7 @@ def _fields(owner: ast.ClassDef, source: str) -> Iterator[str]:
 
 
 def comment(node: ast.stmt, source: str) -> str:
-    """The comment behind a statement, or else above it."""
+    """The comment behind a statement, or the one above it if there is none behind."""
     lines = source.splitlines()
     behind = lines[node.lineno - 1][node.end_col_offset :] if node.lineno == node.end_lineno else ""
     if found := re.search(r"# (.*)", behind):
@@ -108,6 +108,6 @@ def _text(docstring: str | None) -> str:
     text = docstring or ""
     for form, instead in _MARKUP:
         text = re.sub(form, instead, text)
-    # Google's sections: an entry begins with four blanks and its name.
+    # In the sections of Google's style an entry begins with four blanks and its name.
     text = re.sub(r"(?m)^(Args|Raises|Returns):\n", r"\1:\n\n", text)
     return _ENTRY.sub(r"- `\1`: ", text).strip()

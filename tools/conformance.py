@@ -1,8 +1,8 @@
-"""The tables of docs/conformance.md and docs/reference/differences.md, made from the requirements and their tests.
+"""Makes the tables of docs/conformance.md and docs/reference/differences.md from the requirements and their tests.
 
-The first has each requirement of each document, each fault, and the tests that prove it: a requirement without a test
-shows as such, and a test that is renamed or deleted can't be left in the table. The second lists where Kafka 4 or
-quotahost does otherwise than a document says, and where documents contradict each other or themselves.
+The first file has each requirement of each document, each fault, and the tests that prove it. It shows if a requirement
+has no test, and it can't name a test that was renamed or deleted. The second file lists where Kafka 4 or quotahost
+differs from a document, and where documents contradict each other or themselves.
 """
 
 import re
@@ -12,12 +12,12 @@ from typing import Final
 
 from tools.requirements import ROOT, Contradiction, Document, Proof, Requirement, contradictions, documents, proofs
 
-#: The faults are no document's: a table of their own says on which parts a test has seen each.
+#: The faults come from no document; a table of their own shows on which parts a test has seen each fault.
 FAULTS: Final = "faults"
 
 
 def state(requirement: Requirement, tests: list[Proof]) -> str:
-    """``done``, ``differs`` or ``not``: without a test nothing is done."""
+    """``done``, ``differs`` or ``not``; a requirement without a test is ``not``."""
     if not tests:
         return "not"
     return "differs" if requirement.differs else "done"
@@ -71,7 +71,7 @@ def _cells(*cells: str) -> str:
 
 
 def differences() -> str:
-    """Tables of where Kafka 4 or quotahost does otherwise than a document says, and of where documents disagree."""
+    """Tables of where Kafka 4 or quotahost differs from a document, and of where documents disagree."""
     tables = [
         _differences(document)
         for document in documents().values()

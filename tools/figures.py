@@ -1,4 +1,4 @@
-"""The numbers in tests/requirements, computed by the models, so that no document states one from memory."""
+"""Computes the numbers in tests/requirements by the models, so that no document states a number from memory."""
 
 from functools import cache
 from typing import Final
@@ -13,7 +13,7 @@ Q, SAMPLES, BURST = 5, 100, 7 * 80  # KIP-599: 5 mutations a second over 100 s, 
 
 @cache
 def figures() -> dict[str, float]:
-    """By the name that stands in braces: seconds (``_s``), mutations, or a number without a unit."""
+    """The numbers by their names in braces: seconds (``_s``), mutations, or a number without a unit."""
     return _kip_13() | _kip_599()
 
 
@@ -27,7 +27,7 @@ def _kip_13() -> dict[str, float]:
 
 
 def _delay_s(into_the_second_ms: int) -> float:
-    """KIP-13's client under Kafka's defaults: 5 MB in each second, then 15 MB so far into the next one."""
+    """The delay of KIP-13's client under Kafka's defaults: 5 MB in each second, then 15 MB so far into the next one."""
     rate, last = SampledRate(11, SECOND), NOW + 60 * SECOND
     for now in range(NOW, last, SECOND):
         rate.record(5 * MB, now)

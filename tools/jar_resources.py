@@ -1,10 +1,10 @@
-"""Makes what the jar has beside its classes (org.jpype, versions, the protocol), and the wheel's attach libraries.
+"""Makes the jar's files beside its classes (org.jpype, versions, the protocol), and the wheel's attach libraries.
 
 ``python tools/jar_resources.py`` writes build/jar-resources and build/org.jpype.jar, which the Maven build packs, and
 the libraries into the package.
-The compiler is zig, from the PyPI package ziglang, because it builds for all platforms on one machine. A library is
-built again when its source, the compiler's version or the flags are others than those it was built with. The files
-are the same bytes whenever and wherever they are built.
+The compiler is zig, from the PyPI package ziglang, because zig builds for all platforms on one machine. A library is
+built again if its source, the compiler's version or the flags have changed. The files have the same bytes whenever and
+wherever they are built.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ SOURCE = ROOT / "java-shim/src/main/native/attach.c"
 BUILD = ROOT / "build"
 RESOURCES = BUILD / "jar-resources"
 NATIVES = ROOT / "plugin/quotahost/_jar/native"
-# By target, of what each library was built.
+# The digest of each library's inputs, by target.
 BUILT_OF = BUILD / "natives.json"
 FLAGS = ["-Wall", "-Wextra", "-Werror", "-O2", "-fPIC", "-shared", "-s"]
 
@@ -61,7 +61,7 @@ def compile_for(target: str, output: Path) -> None:
     """
     output.parent.mkdir(parents=True, exist_ok=True)
     includes = [f"-I{folder}" for folder in jni_headers()]
-    # Without a name of its own a dylib bears the path at which it was built.
+    # A dylib that is given no name contains the path at which it was built.
     more = ["-ldl"] if "gnu" in target else [f"-Wl,-install_name,@rpath/{output.name}"] if "macos" in target else []
     zig = [sys.executable, "-m", "ziglang", "cc", "-target", target]
     subprocess.run([*zig, *FLAGS, *includes, "-o", str(output), str(SOURCE), *more], check=True)
@@ -70,7 +70,7 @@ def compile_for(target: str, output: Path) -> None:
 
 
 def natives() -> None:
-    """Builds the libraries that were built of something else."""
+    """Builds the libraries whose inputs have changed."""
     built_of = json.loads(BUILT_OF.read_text()) if BUILT_OF.is_file() else {}
     source = [SOURCE.read_text(), Path(__file__).read_text(), metadata.version("ziglang")]
     digest = hashlib.sha256("\0".join(source).encode()).hexdigest()
@@ -101,13 +101,13 @@ def jpype() -> str:
 
 
 def notices() -> None:
-    """Writes the project's own licence and notice, which names what the jar carries of others."""
+    """Writes the project's own licence, and its notice, which names the parts of other projects in the jar."""
     for name in ("LICENSE", "NOTICE"):
         shutil.copyfile(ROOT / name, RESOURCES / "META-INF" / name)
 
 
 def versions(jpype_version: str) -> None:
-    """Writes which versions of quotahost and jpype1 the jar needs in Python, and with which of Kafka it was tested."""
+    """Writes the versions of quotahost and jpype1 that the jar needs in Python, and the tested versions of Kafka."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     target = RESOURCES / "META-INF/quotahost/versions.properties"
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ def versions(jpype_version: str) -> None:
 
 def main() -> None:
     """Makes all of these files."""
-    shutil.rmtree(RESOURCES, ignore_errors=True)  # what nothing makes any more must not be packed
+    shutil.rmtree(RESOURCES, ignore_errors=True)  # old files must not be packed
     RESOURCES.mkdir(parents=True)
     natives()
     versions(jpype())

@@ -1,8 +1,8 @@
-"""Writes kafka-shapes.tsv: what the interfaces of Kafka that the jar implements are in each tested version.
+"""Writes kafka-shapes.tsv: the members of Kafka's interfaces that the jar implements, in each tested version.
 
-``python -m tools.kafka_shapes`` asks javap about each version's jars, which Maven gets. A new Kafka is a new entry of
-``VERSIONS``; then ``tests/broker/host/test_shapes.py`` says which methods it has more, and a new line of the resource
-is the answer of somebody who has looked at it: a default method of Authorizer, say, must be passed on to the inner one.
+``python -m tools.kafka_shapes`` asks javap about each version's jars, which Maven downloads. Add a new Kafka to
+``VERSIONS``; then ``tests/broker/host/test_shapes.py`` names its additional methods. Look at each method before you add
+its line to the resource. For example, a new default method of Authorizer must be passed on to the inner authorizer.
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import Final
 from harness.java.jars import broker_jars
 from harness.java.jdk import class_path, program
 
-#: By release line, the version that stands for it.
+#: The tested version of each release line.
 VERSIONS: Final = {"4.0": "4.0.1", "4.1": "4.1.1", "4.2": "4.2.0", "4.3": "4.3.1", "4.4": "4.4.0"}
 RESOURCE: Final = Path(__file__).with_name("kafka-shapes.tsv")
 TYPES: Final = (
@@ -35,7 +35,7 @@ _PACKAGE: Final = re.compile(r"\b(?:[a-z]\w*\.)+(?=[A-Z])")
 
 
 def shapes(libs: Path) -> list[str]:
-    """``TYPE, KIND, MEMBER`` with tabs between them, of the Kafka whose jars are in this folder."""
+    """Lines of ``TYPE, KIND, MEMBER``, separated by tabs, of the Kafka whose jars are in this folder."""
     command = [program("javap"), "-public", "-cp", class_path([libs]), *TYPES]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # Kafka 4.0 has no Monitorable
     rows, of = [], ""
@@ -51,7 +51,7 @@ def shapes(libs: Path) -> list[str]:
 
 
 def table() -> str:
-    """The resource's text, made anew of all versions."""
+    """The resource's text, made from the jars of all versions."""
     versions: dict[str, list[str]] = defaultdict(list)
     for line, version in VERSIONS.items():
         for member in shapes(broker_jars(version)):

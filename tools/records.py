@@ -1,7 +1,7 @@
-"""The reference of the records on topics, for docs/reference/records.md: made from their declarations.
+"""Makes docs/reference/records.md, the reference of the records on topics, from their declarations.
 
-A row's meaning is the comment at the attribute, behind or above it; its type comes from the JSON schema that pydantic
-makes of the declaration.
+A row's meaning is the comment behind or above the attribute. Its type comes from the JSON schema that pydantic makes
+from the declaration.
 """
 
 import ast
@@ -17,7 +17,7 @@ from quotahost.records import budgets, cluster_volumes, look, quotas, shares, sn
 from quotahost.records.codec import Codec
 from tools import api
 
-#: By topic: the module of its records.
+#: The module of each topic's records.
 RECORDS: Final[dict[topics.Topic, ModuleType]] = {
     topics.SNAPSHOTS: snapshot,
     topics.CLUSTER_VOLUMES: cluster_volumes,
@@ -42,7 +42,7 @@ def _section(topic: topics.Topic, module: ModuleType) -> Iterator[str]:
     of_budgets = ", of budgets of storage" if module is budgets else ""
     yield f"## `{topic.name}`{of_budgets}\n\n{topic.carries[0].upper()}{topic.carries[1:]}.\n"
     yield "| field | JSON | must be there | meaning |\n|---|---|---|---|"
-    # pydantic puts the version last, as it is no positional argument.
+    # pydantic puts the version last, because the version is no positional argument.
     attributes = sorted((field.name for field in dataclasses.fields(codec.record)), key=lambda name: "version" in name)
     for attribute, (name, form) in zip(attributes, schema["properties"].items(), strict=True):
         needed = "yes" if name in schema["required"] else ""
@@ -52,7 +52,7 @@ def _section(topic: topics.Topic, module: ModuleType) -> Iterator[str]:
 
 
 def _meanings(record: type[Any]) -> dict[str, str]:
-    """What the comments at a class's attributes say of them, each in one line that begins with a small letter."""
+    """The comments of a class's attributes, each in one line that begins with a small letter."""
     source = inspect.getsource(record)
     (owner,) = ast.parse(source).body
     assert isinstance(owner, ast.ClassDef)
@@ -61,7 +61,7 @@ def _meanings(record: type[Any]) -> dict[str, str]:
 
 
 def _of_json(meaning: str, module: ModuleType) -> str:
-    """A docstring's words with null for None, and a constant's number for its name."""
+    """The comment's text, in which null replaces None, and a constant's number replaces its name."""
     meaning = meaning.replace("None", "null").replace("``", "`")
     return re.sub(r"MAX_\w+", lambda name: str(getattr(module, name[0])), meaning)
 
@@ -78,7 +78,7 @@ def _kind(form: Mapping[str, Any], named: Mapping[str, Any]) -> str:
         return ", ".join(f"`{value}`" for value in form["enum"])
     if form.get("type") == "array":
         most = f", {form['maxItems']} at most" if "maxItems" in form else ""
-        # A list of a fixed length has a form for each of its items.
+        # The schema of a list with a fixed length has a form for each item.
         items = form.get("prefixItems") or [form["items"]]
         return f"list{most}, of {' and '.join(_kind(item, named) for item in items)}"
     if form.get("type") == "object":

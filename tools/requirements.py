@@ -1,7 +1,7 @@
-"""What the five documents ask for, and the tests that prove it.
+"""Reads the requirements of the five documents, and finds the tests that prove them.
 
-``tests/requirements`` has a file of requirements for each document, and one of the contradictions between them; numbers
-in braces are filled in from the models (:mod:`tools.figures`). A test names what it proves: in Python by
+``tests/requirements`` has a file of requirements for each document, and a file of the contradictions. The models
+(:mod:`tools.figures`) give the numbers in braces. A test names the requirement that it proves: in Python by
 ``@pytest.mark.proves("kip-13.delay")``, in Java by ``@Proves("kip-13.delay")``.
 """
 
@@ -27,20 +27,20 @@ class Requirement:
     """A sentence of a document that asks for something."""
 
     section: str  # where it stands in the document
-    says: str = ""  # the sentence in our words; not needed beside a quote
-    quote: str = ""  # the document's own words, where Kafka or quotahost does otherwise
-    today: str = ""  # what is so instead
+    says: str = ""  # the sentence in our words; not needed if there is a quote
+    quote: str = ""  # the document's own words, if Kafka or quotahost differs from them
+    today: str = ""  # what Kafka or quotahost does instead
     why: str = ""  # the reason
 
     @property
     def differs(self) -> bool:
-        """Whether Kafka or quotahost does otherwise."""
+        """Whether Kafka or quotahost differs from the document."""
         return bool(self.today)
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One of the five: its title, and its requirements by their ids, such as ``kip-13.delay``."""
+    """One of the five documents: its title, and its requirements by their ids, such as ``kip-13.delay``."""
 
     title: str
     requirements: dict[str, Requirement]
@@ -48,7 +48,7 @@ class Document:
 
 @cache
 def documents() -> dict[str, Document]:
-    """The five by their short names, such as ``kip-13``.
+    """The five documents by their short names, such as ``kip-13``.
 
     Raises:
         TypeError: an entry has an unknown field, or lacks one.
@@ -74,7 +74,7 @@ def filled(entry: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Two sentences that can't both hold, of one document or of two, what holds here, and the tests of it."""
+    """Two sentences, of one document or of two, that can't both hold; what holds here, and its tests."""
 
     between: tuple[str, str]
     one: str
@@ -84,7 +84,7 @@ class Contradiction:
 
 
 def contradictions() -> list[Contradiction]:
-    """All of them.
+    """All contradictions.
 
     Raises:
         TypeError: an entry has an unknown field, or lacks one.
@@ -95,7 +95,7 @@ def contradictions() -> list[Contradiction]:
 
 
 def is_there(test: str) -> bool:
-    """Whether a test of this name, as ``path::name``, or ``path#method`` in Java, is in its file."""
+    """Whether the file has this test, which is ``path::name`` in Python and ``path#method`` in Java."""
     path, separator, name = re.split("(::|#)", test, maxsplit=1)
     file = ROOT / path
     defined = rf"^\s*def {name}\(" if separator == "::" else rf"^\s+(?:public )?(?:void|boolean) {name}\("
@@ -114,7 +114,7 @@ _COMMANDS: Final = {"driver": "make test-pipeline", "long": "make test-long", "c
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A test: the command that runs it if it isn't ``make test``, and what it has to have."""
+    """A test: the command that runs it if it isn't ``make test``, and what it needs."""
 
     path: Path
     name: str
@@ -123,7 +123,7 @@ class Proof:
     cluster: bool = False  # it runs on several brokers
 
     def link(self, up: str) -> str:
-        """As a link in words, from a document that lies ``up`` below the root, such as ``../``."""
+        """A link to the test, in words, from a document that lies ``up`` below the root, such as ``../``."""
         spaced = re.sub(r"(?<=[a-zA-Z0-9])(?=[A-Z])", " ", self.name) if self.path.suffix == ".java" else self.name
         words = spaced.removeprefix("test_").replace("_", " ").lower()
         return f"[{words}]({up}{self.path.relative_to(ROOT)})" + (
@@ -174,7 +174,7 @@ def _is_pytestmark(node: ast.stmt) -> bool:
 
 
 def _marks(node: ast.AST) -> Iterator[tuple[str, list[str]]]:
-    """The names of all ``pytest.mark.NAME`` in it, with the texts that each is called with."""
+    """The names of all ``pytest.mark.NAME`` in the node, with the texts that each mark is called with."""
     called = {id(call.func): call.args for call in ast.walk(node) if isinstance(call, ast.Call)}
     for mark in ast.walk(node):
         if isinstance(mark, ast.Attribute) and ast.unparse(mark.value) == "pytest.mark":

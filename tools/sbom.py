@@ -1,8 +1,8 @@
 """Makes dist/quotahost.cdx.json: what the jar and the wheel contain, as a CycloneDX bill of materials.
 
-``python -m tools.sbom`` opens both and names each file of others in them, with its hash, where it comes from and its
-licence; then the packages that the wheel asks for, in the versions of requirements.lock. It is the same bytes
-whenever it is made of the same files.
+``python -m tools.sbom`` lists the other projects' classes in the jar, and the jars and native libraries in the wheel,
+each with its hash, source and licence. Then it lists the packages that the wheel requires, in the versions of
+requirements.lock. The same files always give the same bytes.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from packageurl import PackageURL
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
 BILL = DIST / "quotahost.cdx.json"
-# By artifact, of the jars in the wheel that are not ours.
+# The Maven group by artifact, for the jars of other projects in the wheel.
 MAVEN_GROUPS = {
     "commons-pool2": "org.apache.commons",
     "kafka-clients": "org.apache.kafka",
@@ -38,14 +38,14 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["
 
 
 def _component(name: str, version: str, content: bytes = b"", url: PackageURL | None = None, **more: Any) -> Component:
-    """A library under the Apache licence that is part of what is delivered, if ``more`` doesn't say otherwise."""
+    """A library under the Apache licence that is delivered, if ``more`` doesn't say otherwise."""
     hashes = [HashType(alg=HashAlgorithm.SHA_256, content=hashlib.sha256(content).hexdigest())] if content else []
     kind = {"type": ComponentType.LIBRARY, "scope": ComponentScope.REQUIRED, "licenses": [APACHE]} | more
     return Component(name=name, version=version, hashes=hashes, purl=url, bom_ref=f"{name}@{version}", **kind)
 
 
 def in_jar(jar: zipfile.ZipFile) -> Iterator[Component]:
-    """What quotahost.jar has of others."""
+    """The components of other projects in quotahost.jar."""
     lines = jar.read("META-INF/quotahost/versions.properties").decode().splitlines()
     versions = dict(line.split("=") for line in lines)
     jpype = versions["jpype"]
@@ -54,7 +54,7 @@ def in_jar(jar: zipfile.ZipFile) -> Iterator[Component]:
 
 
 def in_wheel(wheel: zipfile.ZipFile) -> Iterator[Component]:
-    """The jars in the wheel, quotahost's own and Spark's, and its libraries in machine code, which nobody can read."""
+    """The jars in the wheel, which are quotahost's own and Spark's, and the libraries in machine code."""
     for name in sorted(wheel.namelist()):
         if "/native/" in name:
             yield _component(name, PROJECT["version"], wheel.read(name), type=ComponentType.FILE)

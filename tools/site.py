@@ -1,4 +1,4 @@
-"""What `make docs` does to the Markdown on its way to the site: links out of docs/ lead to pages of those files.
+"""Changes the Markdown for the site of `make docs`: links out of docs/ lead to pages of the linked files.
 
 MkDocs calls the two functions whose names begin with ``on_``. The README becomes the first page. A file of the
 repository that a document links to becomes a page below ``repository/``, whose text the search leaves out.
@@ -18,9 +18,9 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 LINK: Final = re.compile(r"(\]\()([^)\s#]+)((?:#[^)]*)?\))")
 FENCE: Final = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
 ITEM: Final = re.compile(r" *(?:[-*]|\d+\.) ")
-#: Pages that are one wide table: they have no contents beside it.
+#: Pages with one wide table; they have no table of contents beside it.
 WIDE: Final = {"reference/properties.md", "reference/metrics.md"}
-#: How much the search prefers a page: what an operator needs at night comes before reasons and figures.
+#: The search prefers pages by these factors: an operator needs runbooks at night before reasons and figures.
 BOOST: Final = [
     (r"runbooks", 8.0),
     (r"(start|operate|disks|quotas|concepts)\.md", 3.0),
@@ -69,7 +69,7 @@ def text_of(path: Path) -> str:
 
 
 def shown(path: Path) -> bool:
-    """Whether a file of a folder is listed: not what Python and the build leave there."""
+    """Whether a folder's page lists this file; files that Python and the build leave there are not listed."""
     return path.is_file() and not re.search(r"__pycache__|egg-info|\.pyc$|/\.|/build/", str(path))
 
 

@@ -1,7 +1,7 @@
-"""Renews the schema that conf/strimzi is held to: ``JAVA_HOME=JDK-21 python -m tools.strimzi_crds``.
+"""Renews the schema that conf/strimzi must match: ``JAVA_HOME=JDK-21 python -m tools.strimzi_crds``.
 
 Strimzi's own generator makes the custom resource definitions of its release from its ``api`` jar, as its build does;
-the result is what Strimzi publishes. Descriptions and what conf/strimzi doesn't use are left out.
+the result is what Strimzi publishes. Descriptions and parts that conf/strimzi doesn't use are left out.
 """
 
 import json
@@ -28,7 +28,7 @@ _OPTIONS: Final = (
     *("--target-kube", "1.16+", "--crd-api-version", "v1", "--api-versions", "v1", "--storage-version", "v1"),
     "--yaml",
 )
-#: Large parts that conf/strimzi doesn't use: kept whole are only these of a template.
+#: Only these parts of a template are kept whole; conf/strimzi doesn't use the other large parts.
 _KEPT_OF_TEMPLATES: Final = {"pod": {"volumes", "imagePullSecrets"}, "kafkaContainer": {"env", "volumeMounts"}}
 _DROPPED: Final = {"description", "x-kubernetes-validations"}
 _NOT_USED: Final = {
@@ -65,7 +65,7 @@ def _schema(file: Path) -> dict[str, Any]:
 
 
 def _forbidden(api: Path) -> dict[str, list[str]]:
-    """The constants by which the operator filters ``spec.kafka.config`` (KafkaConfiguration, AbstractConfiguration)."""
+    """The constants by which Strimzi filters ``spec.kafka.config`` (KafkaConfiguration, AbstractConfiguration)."""
     name = f"{_MODEL}.kafka.KafkaClusterSpec"
     command = [program("javap"), "-constants", "-cp", class_path([api]), name]
     shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -1,6 +1,6 @@
-"""Rewrites those tables of the documents that are generated from the code.
+"""Rewrites the tables of the documents that are generated from the code.
 
-With ``--check`` it changes nothing and exits with 1 if a table is out of date, which the lint step looks for.
+With ``--check`` it changes nothing, and exits with 1 if a table is out of date. The lint step runs this check.
 """
 
 import ast
@@ -71,7 +71,7 @@ def _calls() -> str:
 
 
 def _sentence(text: str) -> str:
-    """The first sentence of a docstring or Javadoc, in a cell of a table."""
+    """The first sentence of a docstring or Javadoc, for a cell of a table."""
     plain = re.sub(r"\{@\w+ ([^}]+)\}", r"`\1`", " ".join(text.replace("``", "`").replace(":mod:", "").split()))
     found = _SENTENCE.match(plain)
     return (found[1] if found else plain).replace("|", "\\|")
@@ -94,7 +94,7 @@ def _modules() -> str:
     return "\n\n".join(tables)
 
 
-#: By document: the name of its section, and the function that makes the table in it.
+#: The name of a section and the function that makes its table, by document.
 TABLES: Final[dict[Path, tuple[str, Callable[[], str]]]] = {
     DOCS / "reference/properties.md": ("properties", broker.properties_table),
     DOCS / "reference/metrics.md": ("metrics", _metrics),
@@ -110,7 +110,7 @@ TABLES: Final[dict[Path, tuple[str, Callable[[], str]]]] = {
 
 
 def renewed(document: Path, text: str) -> str:
-    """Returns the document's text with its table made anew.
+    """Returns the document's text with a new table.
 
     Raises:
         ValueError: the section's markers don't stand in the text exactly once.

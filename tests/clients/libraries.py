@@ -1,17 +1,17 @@
-"""Eight client libraries of four languages, each as a small program that sends to a real broker.
+"""Each of eight client libraries of four languages is a small program that sends records to a real broker.
 
-``missing()`` gets the libraries, in the versions that the lock files beside the drivers name, into build/clients; a
-language whose tools are missing is left out, with the reason. A ``Ride`` is one driver with one choice of settings.
-``running`` starts it. The driver prints a line of JSON for what happens, each with ``ms``, the time:
+``missing()`` installs the libraries into build/clients, in the versions of the lock files beside the drivers. If a
+language's tools are missing, the language is left out, with the reason. A ``Ride`` is one driver with one choice of
+settings. ``running`` starts a driver. The driver prints a line of JSON for each event, with the time ``ms``:
 
     started   version: of the library
     acked     id: of a record that the library reports as written
     failed    id, error: of a record that the library has given up
-    created   the library's admin reports no error of a new topic
-    refused   error: the library's admin reports this
-    done      sent: how many records
+    created   the library's admin reports no error for a new topic
+    refused   error: the library's admin reports this error
+    done      sent: the number of records
 
-It sends numbered records of 1 kB until its standard input ends, and then waits for all of them.
+The driver sends numbered records of 1 kB until its standard input ends, and then waits for all results.
 """
 
 import json
@@ -36,12 +36,12 @@ from harness.system.guard import kill_group, start_guarded
 
 DRIVERS: Final = Path(__file__).with_name("drivers")
 INSTALLED: Final = BUILD / "clients"
-DEFAULT, TUNED, AWAITED = "default", "tuned", "awaited"  # settings; kafkajs alone has the last ones
+DEFAULT, TUNED, AWAITED = "default", "tuned", "awaited"  # settings; only kafkajs has the last one
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A client library: its name, its language, and the driver's command but for its only argument."""
+    """A client library: its name, its language, and the driver's command without its only argument."""
 
     name: str
     language: str
@@ -49,7 +49,7 @@ class Library:
 
     @property
     def slug(self) -> str:
-        """The name as a user of the broker."""
+        """The name in lower case with dashes; the library's users and topics begin with it."""
         return self.name.lower().replace(" ", "-")
 
 
@@ -80,8 +80,8 @@ class Ride:
     library: Library
     settings: str  # DEFAULT, TUNED or AWAITED
     words: str  # the settings as a user writes them
-    lasts: float | None  # for how many seconds of a PAUSE no record is given up; None for 60 and more
-    back: float  # within how many seconds after the release the first record is acknowledged
+    lasts: float | None  # seconds of a PAUSE until a record is given up; None for 60 and more
+    back: float  # seconds after the release within which the first record is acknowledged
     ordered: bool  # whether the records are in the topic in the order in which they were sent
     sees: str  # what the application sees of a PAUSE
 
@@ -169,7 +169,7 @@ def _install_python() -> None:
 def _install_go() -> None:
     where = INSTALLED / "go"
     where.mkdir(parents=True, exist_ok=True)
-    # Go itself knows what is new.
+    # Go builds only what has changed.
     _run(["go", "build", "-buildvcs=false", "-o", f"{where}/", "./..."], cwd=DRIVERS / "go")
 
 
@@ -238,10 +238,10 @@ def running(
     outstanding: int = 100_000,
     create: bool = False,
 ) -> Iterator[Running]:
-    """Runs the driver as a user of the broker with the library's name, whose password is the same.
+    """Runs the driver as the user LIBRARY-SETTINGS of the broker, whose password is the user's name.
 
-    It sends ``rate`` records a second to the topic, and waits where so many are outstanding: neither acknowledged nor
-    failed. With ``create`` it creates the topic, and sends nothing. At the end it is killed if it has not ended.
+    The driver sends ``rate`` records a second, and waits while ``outstanding`` records are neither acknowledged nor
+    failed. With ``create`` it creates the topic, and sends nothing. At the end the driver is killed if it still runs.
     """
     spec = {
         "Bootstrap": f"127.0.0.1:{node.ports[CLIENTS]}", "User": f"{library.slug}-{settings}", "Topic": topic,

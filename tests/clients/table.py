@@ -1,4 +1,4 @@
-"""Makes the tables of docs/clients.md of what ``make test-clients`` has measured and kept in build/clients."""
+"""Makes the tables of docs/clients.md from the measurements that ``make test-clients`` has stored in build/clients."""
 
 import json
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _BEGIN, _END = "<!-- clients -->", "<!-- /clients -->"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a ride through a PAUSE; times are in seconds."""
+    """The result of a ride through a PAUSE; times are in seconds."""
 
     library: str
     settings: str
@@ -30,7 +30,7 @@ class Outcome:
 
 
 def keep(name: str, measured: object) -> None:
-    """Keeps what a test has measured for the tables."""
+    """Stores a test's measurements for the tables."""
     INSTALLED.mkdir(parents=True, exist_ok=True)
     (INSTALLED / f"{name}.json").write_text(json.dumps(measured, indent=1))
 

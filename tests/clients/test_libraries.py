@@ -1,8 +1,8 @@
-"""Every client library through a PAUSE, a THROTTLE and a refused topic, on a real broker.
+"""Every client library meets a PAUSE, a THROTTLE and a refused topic on a real broker.
 
-``make test-clients`` runs this, and ``tests.clients.table`` makes the tables of docs/clients.md of what is measured
-here. A library that this machine can't install is left out, with the reason. All rides of a test send at once to one
-broker, each as a user of its own, so that none is muted for what another one sends.
+``make test-clients`` runs these tests, and ``tests.clients.table`` makes the tables of docs/clients.md from their
+measurements. A library that this machine can't install is left out, with the reason. All rides of a test send to one
+broker at the same time. Each ride is a user of its own, so that the broker mutes no ride because of another one.
 """
 
 import itertools
@@ -45,9 +45,9 @@ pytestmark = pytest.mark.clients
 
 LOADED_S: Final = 20
 QUOTA: Final = 500_000
-#: Their admins say that a topic was made although the broker has refused it: the error stands in the response alone.
+#: The admins of these libraries report no error when the broker refuses a topic: only the response has the error.
 SILENT: Final = {AIOKAFKA.name, KAFKA_GO.name}
-#: An awaited send, or a small batch, is acknowledged within milliseconds; the rest is the machine.
+#: Records until a driver counts as warm. An awaited send, or a small batch, takes milliseconds on an idle machine.
 WARM: Final = 200
 
 
@@ -63,14 +63,14 @@ def broker(directory: Path, users: Sequence[str]) -> Iterator[KafkaNode]:
 
 
 def _logged(node: KafkaNode, state: str) -> float:
-    """When the fence was in that state last, in the drivers' ms: on a busy machine JMX tells it seconds later."""
+    """When the fence last got that state, by the log, in the drivers' ms; on a busy machine JMX is seconds late."""
     line = rf"^\[(.{{23}})\] \w+ The fence is {state}"
     lines: list[str] = eventually(lambda: re.findall(line, node.log_text(), re.MULTILINE))
     return datetime.strptime(lines[-1], "%Y-%m-%d %H:%M:%S,%f").timestamp() * 1000
 
 
 def runnable() -> list[Library]:
-    """The libraries that this machine can install; the test is skipped where it can install none."""
+    """The libraries that this machine can install; skips the test if there are none."""
     reasons = {library: missing(library.language) for library in LIBRARIES}
     if all(reasons.values()):
         pytest.skip(f"{COULD_NOT_RUN}{'; '.join(sorted(set(filter(None, reasons.values()))))}")
@@ -97,7 +97,7 @@ def _outcome(node: KafkaNode, ride: Ride, driver: Running, paused: float, releas
 
 
 def _ridden(directory: Path, rides: Sequence[Ride], seconds: int) -> dict[Ride, Outcome]:
-    """What becomes of the rides, all at once against one broker, in a PAUSE."""
+    """The results of rides that run at the same time on one broker, in a PAUSE."""
     with broker(directory, [ride.topic for ride in rides]) as node, ExitStack() as stack:
         started = {ride: running(node, ride.library, ride.topic, settings=ride.settings) for ride in rides}
         drivers = {ride: stack.enter_context(each) for ride, each in started.items()}
@@ -105,7 +105,7 @@ def _ridden(directory: Path, rides: Sequence[Ride], seconds: int) -> dict[Ride, 
             eventually(lambda d=driver: len(d.acked) >= WARM, 240, f"{ride.topic} sends")
         set_factor(node, 0)
         paused = _logged(node, "closed")
-        time.sleep(max(0, paused / 1000 + seconds - time.time()))  # the time is what is measured
+        time.sleep(max(0, paused / 1000 + seconds - time.time()))  # the PAUSE must have this length
         set_factor(node, 1)
         released = _logged(node, "open")
         eventually(lambda: all(driver.acked_after(released) for driver in drivers.values()), 240)
@@ -119,8 +119,8 @@ def _ridden(directory: Path, rides: Sequence[Ride], seconds: int) -> dict[Ride, 
 def test_nothing_acknowledged_is_lost_in_a_pause_and_who_gives_up_says_so(tmp_path: Path, seconds: int) -> None:
     libraries = runnable()
     rides = [ride for ride in RIDES if ride.library in libraries]
-    # kafkajs, not awaited, tries up to 600 times a second on one connection. Beside 16 other clients two cores answer
-    # it so late that it sends again what may have been written (docs/clients.md).
+    # If nobody awaits its sends, kafkajs retries up to 600 times a second on one connection. If 16 other clients share
+    # two cores, the answers are so late that kafkajs resends records that may have been written (docs/clients.md).
     alone = [ride for ride in rides if (ride.library, ride.settings) == (KAFKAJS, DEFAULT)]
     outcomes = _ridden(tmp_path / "together", [ride for ride in rides if ride not in alone], seconds)
     if alone:
@@ -154,7 +154,7 @@ def test_in_a_throttle_no_library_sends_more_than_its_limit_allows_or_fails_a_re
         ]
         if SARAMA in libraries:
             eventually(lambda: gauge(node, "ImpatientClients,name=sarama", "Connections") > 0)
-        time.sleep(LOADED_S / 2)  # the windows of Kafka's quotas are full
+        time.sleep(LOADED_S / 2)  # until the windows of Kafka's quotas are full
         begin = 1000 * time.time()
         time.sleep(LOADED_S)
         end = 1000 * time.time()

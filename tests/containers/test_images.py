@@ -1,6 +1,6 @@
-"""The Containerfiles' very steps, in Debian roots: the images that they make run as another user than root.
+"""Runs the steps of the Containerfiles in Debian roots; the resulting images run as a user other than root.
 
-There is no container engine here, so the two images that they begin with are stand-ins: Debian by debootstrap, and for
+There is no container engine here, so stand-ins replace the two base images: a Debian that debootstrap makes, and for
 Kafka's image a folder with Kafka's jars at ``/opt/kafka`` and the two scripts that ``broker.sh`` calls.
 """
 
@@ -32,12 +32,12 @@ REGISTRY: Final = re.compile(r"^(?:[\w.-]+\.[\w-]+|localhost)(?::\d+)?/")
 RATE: Final = 2e6
 START: Final = "kafka-server-start.sh"
 FORMAT: Final = "kafka-storage.sh"
-#: As Kafka's own scripts: they log to standard output, and leave the JVM in their place.
+#: Like Kafka's own scripts, these log to standard output, and the JVM takes the place of the script's process.
 SCRIPT: Final = """#!/bin/sh
 log=-Dlog4j2.configurationFile=/opt/kafka/config/log4j2.properties
 exec java ${KAFKA_HEAP_OPTS:--Xmx512m} $log -cp "/opt/kafka/libs/*" %s "$@"
 """
-#: install -y --setopt=... PACKAGES, and clean all.
+#: A stand-in for ``microdnf install -y --setopt=... PACKAGES`` and ``microdnf clean all``.
 MICRODNF: Final = """#!/bin/sh -e
 [ "$1" = install ] || exit 0
 apt-get update
@@ -54,7 +54,7 @@ def debian() -> Path:
 
 
 def kafka_home(home: Path) -> Path:
-    """Fills the folder as Kafka's image has it, as far as it is needed here."""
+    """Fills the folder like that of Kafka's image, as far as these tests need it."""
     shutil.copytree(broker_jars(), home / "libs")
     (home / "bin").mkdir()
     (home / "config").mkdir()
@@ -84,12 +84,12 @@ class Container(KafkaNode):
         self.directory.mkdir(parents=True, exist_ok=True)
         file = self.image.root / "etc/kafka/server.properties"
         write_properties(file, self.server_properties())
-        file.chmod(0o644)  # as a mounted file: the image's user is another than ours
+        file.chmod(0o644)  # like a mounted file, because the image has another user
         self.image.env["KAFKA_CLUSTER_ID"] = self.cluster_id
         self.launch_command(self.image.command_line(), os.environ)
 
     def stop(self, timeout: float = 120) -> int:
-        """Ends the first process inside as an engine does, by SIGTERM."""
+        """Ends the container's first process by SIGTERM, as an engine does."""
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
         os.kill(int(children[0]), signal.SIGTERM)
         eventually(lambda: not self.running, timeout)
@@ -118,7 +118,7 @@ def test_the_brokers_image_throttles_a_client_and_stops_in_good_order(debian: Pa
     properties = plugin_properties(settings | {"fence.authorizer": "none"}) | FENCE | QUICK_QUOTAS
     container = Container(tmp_path / "node", properties=properties)
     container.image = image
-    for topic in ("first", "second"):  # the second time its storage is formatted already
+    for topic in ("first", "second"):  # at the second start the storage is formatted already
         with container as node:
             create_topic(node, topic)
             with ProducerLoad(node.client_config(client_id="c"), topic) as load:
@@ -138,7 +138,7 @@ def test_the_pipelines_image_finds_java_and_spark(debian: Path, tmp_path: Path) 
 
 @pytest.mark.long
 def test_the_steps_on_strimzis_image_put_jar_and_python_into_it(debian: Path, tmp_path: Path) -> None:
-    """The image itself can't be had here: Debian stands for Red Hat's system, and apt-get for its microdnf."""
+    """Strimzi's image isn't available here: Debian stands for Red Hat's system, and apt-get for its microdnf."""
     base = tmp_path / "strimzi"
     copy_root(debian, base)
     kafka_home(base / "opt/kafka")
@@ -148,7 +148,7 @@ def test_the_steps_on_strimzis_image_put_jar_and_python_into_it(debian: Path, tm
     name = "strimzi/kafka:1.2.0-kafka-4.3.1"
     image = build("strimzi", tmp_path, {name: base}, PYTHON="python3")
     assert image.run(["id", "-u"]).strip() == "1001"
-    # The jar, the interpreter and its library, and the properties of the Kafka resource: nothing is wrong.
+    # Doctor checks the jar, the interpreter and its library, and the properties of the Kafka resource.
     documents = yaml.safe_load_all((ROOT / "conf/strimzi/kafka.yaml").read_text(encoding="utf-8"))
     config = next(each for each in documents if each["kind"] == "Kafka")["spec"]["kafka"]["config"]
     file = image.root / "etc/server.properties"

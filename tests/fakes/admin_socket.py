@@ -1,4 +1,4 @@
-"""A broker's admin socket, which answers what a test has set."""
+"""A fake of a broker's admin socket, which returns the answers that a test has set."""
 
 import json
 import os
@@ -15,10 +15,10 @@ from tests.fakes import dump
 
 
 class FakeAdminSocket:
-    """Listens as ``org.quotahost.host.AdminSocket`` does, in a directory of its own or the given one.
+    """Listens like ``org.quotahost.host.AdminSocket``, in the given directory.
 
     Attributes:
-        answers: by a question's first word, what is answered; without one, an error.
+        answers: the answers by the question's first word; a question without an answer is answered with an error.
         questions: the words of every question.
         path: the socket's file.
     """
@@ -41,7 +41,7 @@ class FakeAdminSocket:
         with suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
-        self._listening.join(10)  # until then the system lists the socket
+        self._listening.join(10)  # the system lists the socket until this thread has ended
         for each in self._open:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
@@ -66,6 +66,6 @@ class FakeAdminSocket:
 
 @contextmanager
 def short_directory() -> Iterator[Path]:
-    """A directory whose path leaves room for a socket's name: both together may have 107 bytes."""
+    """A directory whose path leaves room for a socket's name: path and name together may have 107 bytes."""
     with tempfile.TemporaryDirectory(prefix="qh-", dir="/tmp") as name:
         yield Path(name)

@@ -1,4 +1,4 @@
-"""Java's raw dump by hand: the JSON of ``org.quotahost.table.Dump``, in which nothing is out of the ordinary."""
+"""Raw dumps made by hand: the JSON of Java's ``org.quotahost.table.Dump`` with ordinary values."""
 
 import copy
 from typing import Any, Final
@@ -26,7 +26,7 @@ _ROW: Final[dict[str, Any]] = {
 
 
 def state(**changes: Any) -> dict[str, Any]:
-    """The state of broker 1; facts of fence and topics are merged with what is there."""
+    """The state of broker 1 with changes; a change of a mapping, such as ``fence``, is merged into the mapping."""
     made = copy.deepcopy(_STATE)
     for name, value in changes.items():
         made[name] = made[name] | value if isinstance(made.get(name), dict) else value
@@ -34,7 +34,7 @@ def state(**changes: Any) -> dict[str, Any]:
 
 
 def row(**changes: Any) -> dict[str, Any]:
-    """A scope of alice's app, which has 1 MB/s and uses next to nothing of it."""
+    """A scope of alice's app, whose quota is 1 MB/s and whose rate is 1 kB/s."""
     limit = changes.get("limit", _ROW["limit"])
     return {**_ROW, "slowed_limit": limit, **changes}
 

@@ -1,4 +1,4 @@
-"""What Java answers to the question ``holders``: the state, and which clients have which metric tags."""
+"""Makes Java's answer to the question ``holders``: the state, and which clients have which metric tags."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ def holder(
     base: float | None = None, stand_in: float | None = None, rate: float | None = None, supplier: str = "static",
     shadow: str = "", whole: bool = False, newcomer: bool = False, marked: bool = False, passes: bool = False,
 ) -> list[Any]:  # fmt: skip
-    """One client, or with ``whole`` all of a principal, and what Kafka measures for the tags it has."""
+    """One client, or all clients of a principal with ``whole``, and the rate that Kafka measures for its tags."""
     user_tag, client_tag = tags or (principal, client_id)
     return [
         principal, client_id, whole, type.value, user_tag, client_tag, base, stand_in, rate, newcomer, supplier, shadow,
@@ -29,5 +29,5 @@ def state(**changes: Any) -> dict[str, Any]:
 
 
 def dump(*holders: list[Any], **changes: Any) -> dict[str, Any]:
-    """The whole answer; ``changes`` as in ``state``."""
+    """The whole answer; ``changes`` are those of ``state``."""
     return {"state": state(**changes), "holders": list(holders)}

@@ -1,4 +1,4 @@
-"""Stand-ins for the plugins' Kafka clients, for tests of plugins that publish or read."""
+"""Fakes of the plugins' Kafka clients, for tests of plugins that publish or read records."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class FakeKafka(Generic[T]):
 
     Attributes:
         sent: the decoded records.
-        made: the arguments of each ``ensure_compacted`` but the client.
-        delivers: the error with which records are delivered; None for success, ``...`` for never.
+        made: the arguments of each call of ``ensure_compacted``, except the client.
+        delivers: the error of each delivery; None is a success, and with ``...`` no delivery is reported.
     """
 
     def __init__(self, decode: Callable[[bytes, bytes], T]) -> None:
@@ -28,20 +28,20 @@ class FakeKafka(Generic[T]):
         self.delivers: Any = None
 
     def ensure(self, admin: Any, topic: str, brokers: int, gathering: bool) -> None:
-        """In the place of ``ensure_compacted``."""
+        """Replaces ``ensure_compacted``."""
         self.made.append((topic, brokers, gathering))
 
     def producer(self, config: Any) -> FakeKafka[T]:
-        """In the place of ``Producer``."""
+        """Replaces ``Producer``."""
         return self
 
     def produce(self, topic: str, key: bytes, value: bytes, on_delivery: Callable[..., None]) -> None:
-        """As confluent-kafka's."""
+        """Behaves like confluent-kafka's method."""
         self.sent.append(self._decode(key, value))
         self._waiting.append(on_delivery)
 
     def poll(self, timeout: float) -> None:
-        """As confluent-kafka's."""
+        """Behaves like confluent-kafka's method."""
         if self.delivers is not ...:
             waiting, self._waiting = self._waiting, []
             for on_delivery in waiting:
@@ -50,22 +50,22 @@ class FakeKafka(Generic[T]):
     flush = poll
 
 
-#: Makes a FakeKafka that stands in for all publishers.
+#: Makes a FakeKafka that replaces the Kafka client of all publishers.
 Publish = Callable[[Callable[[bytes, bytes], T]], FakeKafka[T]]
 
 
 class FakeThread:
-    """Stands in for a ``Follower`` or ``RegisteredBrokers``: tests call what these would call.
+    """Replaces a ``Follower`` or ``RegisteredBrokers``: tests make the calls that these classes would make.
 
     Attributes:
         argument: the follower's topic, or the function to call with the registered brokers.
         answered: see ``RegisteredBrokers``.
         has_read: see ``Follower``.
-        fault: the end of the sentence while it has not.
+        fault: the end of ``waits_for`` while the topic is not read.
         again: how often the follower was asked to read the topic again.
         more: the follower's further arguments.
         take: gives a record to the follower's reader, as the follower does.
-        begins: tells the reader that its topic is read from the beginning, as at first; nothing where it isn't told.
+        begins: tells the reader that its topic is read from the beginning; without such a callback it does nothing.
     """
 
     def __init__(self, context: Any, argument: Any, record: Any = None, *more: Any, **named: Any) -> None:

@@ -34,10 +34,10 @@ def distribute_quotahost(site: Path, version: str = "0.1.0") -> None:
 
 
 def plant(folder: Path) -> Callable[[], list[str]]:
-    """Write modules that an interpreter would take for some of its own if it looked into this folder.
+    """Write modules that an interpreter would import instead of its own if this folder were on its path.
 
     Returns:
-        Which of them have run since then.
+        A function that returns which of these modules have run since then.
     """
     folder.mkdir()
     for module in ("sysconfig", "json", "traceback", "sitecustomize", "jpype"):

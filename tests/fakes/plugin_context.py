@@ -1,4 +1,4 @@
-"""For tests of plugins: a clock that is set by hand, and a plugin's context on a fake broker."""
+"""Helpers for tests of plugins: a clock that a test sets, and a plugin's context on a fake broker."""
 
 import logging
 import time
@@ -16,11 +16,11 @@ from quotahost.settings.storage import StorageSettings
 from quotahost.testing.broker import FakeBroker
 
 WALL = 1_700_000_000.0  # seconds since 1970
-WITHIN = 60.0  # seconds; only a test that fails waits so long
+WITHIN = 60.0  # seconds; only a failing test waits so long
 
 
 class Clock:
-    """Seconds that pass when the test says so."""
+    """A clock that advances only when a test sets it."""
 
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now
@@ -30,7 +30,7 @@ class Clock:
 
 
 class Clocks:
-    """A broker's two clocks: one that only goes on, and the wall's."""
+    """A broker's two clocks: the monotonic clock and the wall clock."""
 
     def __init__(self) -> None:
         self.clock, self.wall = Clock(), Clock(WALL)
@@ -40,12 +40,12 @@ class Clocks:
         self.wall.now += seconds
 
     def at(self, later: float = 0.0) -> datetime:
-        """The wall's time so many seconds from now."""
+        """The wall clock's time ``later`` seconds from now."""
         return datetime.fromtimestamp(self.wall.now + later, UTC)
 
 
 class OwnFloat(float):
-    """A number as NumPy's: what it is compared to is no bool, and no other number."""
+    """A float like NumPy's: its ``==`` returns no bool, and its repr is no plain number."""
 
     __hash__ = float.__hash__
 
@@ -70,7 +70,7 @@ def settings(**given: str) -> Settings:
 def context(
     broker: FakeBroker | None = None, name: str = "mine", own: Any = None, clock: Any = time.monotonic, **given: str
 ) -> Context[Any]:
-    """The context of a plugin on broker 1, whose disks are monitored on this clock."""
+    """The context of a plugin on broker 1; the monitor of the broker's disks uses this clock."""
     log = logging.getLogger(f"quotahost.plugin.{name}")
     broker = broker or FakeBroker()
     made = Context(name, own, settings(**given), 1, log, broker=broker, metrics=broker)
@@ -79,7 +79,7 @@ def context(
 
 
 def limited(name: str, soft: Limit | None, hard: Limit | None, own: Any = None, scope: str = "cluster") -> Context[Any]:
-    """The context of a policy, whose settings say no more than these limits and the scope of the factor."""
+    """The context of a policy whose settings contain only these limits and the scope of the factor."""
     made, storage = context(name=name, own=own), SimpleNamespace(soft_limit=soft, hard_limit=hard)
     storage.limits_of = partial(StorageSettings.limits_of, cast("Any", storage))
     made.settings = cast("Any", SimpleNamespace(static=SimpleNamespace(storage=storage), factor_scope=scope))

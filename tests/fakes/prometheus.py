@@ -1,4 +1,4 @@
-"""An HTTP server that answers Prometheus queries as a test wants them answered."""
+"""An HTTP server that answers Prometheus queries with the answers that a test has set."""
 
 import json
 import ssl
@@ -47,7 +47,7 @@ Answers = Callable[[Request, BaseHTTPRequestHandler], Reply | None]
 
 
 class FakePrometheus:
-    """Answers by ``replies[query]``, or by ``answer`` if that is set; keeps all requests in ``asked``."""
+    """Answers with ``replies[query]``, or with the result of ``answer`` if it is set; ``asked`` has all requests."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.replies: dict[str, Reply] = {}
@@ -86,7 +86,7 @@ class FakePrometheus:
                 form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
                 asked = Request(self.path, form["query"][0], self.headers.get("Authorization"))
                 reply = fake._reply(asked, self)
-                if reply is None:  # the answer was written by hand
+                if reply is None:  # ``answer`` has written the response itself
                     return
                 self.send_response(reply.status)
                 for name, value in {"Content-Length": str(len(reply.body)), **reply.headers}.items():

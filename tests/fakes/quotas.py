@@ -1,4 +1,4 @@
-"""For tests of cluster-wide quotas: their records."""
+"""Helpers for tests of cluster-wide quotas: they pass records to a reader of the quotas' topic."""
 
 from typing import Any, TypeAlias
 
@@ -15,12 +15,12 @@ def quota(
 
 
 def follower(reader: Any) -> Any:
-    """The stand-in for what follows the reader's topic (``tests.fakes.kafka.FakeThread``)."""
+    """The reader's follower, which is a ``tests.fakes.kafka.FakeThread``."""
     return reader._follower
 
 
 def set_quotas(reader: ClusterQuotas, *quotas: Set) -> None:
-    """All that the topic has, as it is read from its beginning."""
+    """Pass the topic's whole content, which the follower reads from the beginning."""
     follower(reader).begins()
     for entity, each in quotas:
         follower(reader).take(key_of(entity), encode(each), False)
@@ -29,10 +29,10 @@ def set_quotas(reader: ClusterQuotas, *quotas: Set) -> None:
 
 
 def change(reader: ClusterQuotas, changed: Set) -> None:
-    """One entity's record is written."""
+    """Pass a new record of one entity."""
     follower(reader).take(key_of(changed[0]), encode(changed[1]), True)
 
 
 def remove(reader: ClusterQuotas, user: str | None = None, client_id: str | None = None) -> None:
-    """The entity's quota is removed."""
+    """Pass a new tombstone of the entity."""
     follower(reader).take(key_of(Entity(user, client_id)), None, True)

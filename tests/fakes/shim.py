@@ -1,4 +1,4 @@
-"""The Java half in memory: a test scripts what the host takes from it, and looks at what the host did with it."""
+"""A fake of the Java half: a test scripts the batches that the host takes, and inspects the calls that it made."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from tests.fakes.plugin_context import Clock
 
 
 def node_of(node_id: int, *brokers: str) -> dict[str, str]:
-    """Properties of a broker whose brokers are these to each other; without any they are ANONYMOUS."""
+    """Properties by which brokers have these principals at each other's listeners; by default ANONYMOUS."""
     named = [name for name in brokers if name != "ANONYMOUS"]
     listener = "SASL_PLAINTEXT" if named else "PLAINTEXT"
     jaas = {f"listener.name.{listener.lower()}.plain.sasl.jaas.config": f'x required username="{n}";' for n in named}
@@ -27,13 +27,13 @@ def node_of(node_id: int, *brokers: str) -> dict[str, str]:
         "security.inter.broker.protocol": listener,
         "sasl.mechanism.inter.broker.protocol": "PLAIN",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
-        # At the listener of controllers everybody is a node, where no client can be ANONYMOUS elsewhere.
+        # Only nodes connect to the controllers' listener; if clients authenticate, an ANONYMOUS peer is a node.
         **({"controller.listener.names": "CONTROLLER"} if "ANONYMOUS" in brokers else {}),
         **jaas,
     }
 
 
-#: What the cluster and Kafka's counters answer.
+#: The default answers to calls about the cluster and Kafka's counters.
 _ANSWERS: Final[dict[str, Any]] = {
     "cluster": ["the-cluster", [[1, False]]], "configs": [], "log_dirs": [], "offline_log_dirs": [], "replicas": [],
     "load": [-1, -1, -1, {}],
@@ -42,42 +42,42 @@ _ANSWERS: Final[dict[str, Any]] = {
 
 @dataclass
 class FakeShim(Shim):
-    """Hands out the batches of its script, one for each ``take``, and closes when none is left."""
+    """Returns the batches of its script, one for each ``take``, and then a closing batch."""
 
-    given: dict[str, str] = field(default_factory=dict)  # the properties that a host starts with, without their prefix
+    given: dict[str, str] = field(default_factory=dict)  # the properties at the host's start, without their prefix
     node: dict[str, str] = field(default_factory=lambda: node_of(1))
     #: Batches, and functions that a test runs between them on the host thread.
     script: deque[Batch | Callable[[], None]] = field(default_factory=deque)
-    table: dict[Client, Row] = field(default_factory=dict)  # for each client what was published last
-    started: dict[str, str] = field(default_factory=dict)  # the properties of the broker's start, if they are others
+    table: dict[Client, Row] = field(default_factory=dict)  # the row of each client that was published last
+    started: dict[str, str] = field(default_factory=dict)  # the properties at the broker's start, if others
     asked: Sequence[str] = ()
     in_force: list[dict[str, str]] = field(default_factory=list)  # the properties of each ``ready``
     refused: str | None = None
-    factors: list[float] = field(default_factory=list)  # each other one that the host has set
-    affected: list[Affected | None] = field(default_factory=list)  # with each; so do ``budgets`` and ``of_types``
+    factors: list[float] = field(default_factory=list)  # each new value that the host has set
+    affected: list[Affected | None] = field(default_factory=list)  # the affected topics of each ``set_factor``
     failed: list[str] = field(default_factory=list)  # the plugin of every counted failure
-    lines: list[str] = field(default_factory=list)  # of the log
+    lines: list[str] = field(default_factory=list)  # the messages in the broker's log
     configured: Settings | None = None
     measured: Collection[QuotaType] = ()
     #: For each client, the client-ids of its principal whose answers differ, or messages.EACH.
     distinct: dict[Client, frozenset[str] | int] = field(default_factory=dict)
     has_fence: bool = False
     second_life: bool = False
-    last: Scoped = field(default_factory=lambda: Scoped(Factor(1.0)))  # that was set
-    budgets: list[tuple[SlowedBudget, ...]] = field(default_factory=list)
-    of_types: list[dict[QuotaType, Factor]] = field(default_factory=list)
-    shown: dict[tuple[str, str, str], float] = field(default_factory=dict)  # numbers by type, name and attribute
+    last: Scoped = field(default_factory=lambda: Scoped(Factor(1.0)))  # the factor of the latest ``set_factor``
+    budgets: list[tuple[SlowedBudget, ...]] = field(default_factory=list)  # the budgets of each ``set_budgets``
+    of_types: list[dict[QuotaType, Factor]] = field(default_factory=list)  # the arguments of ``set_factors_of_types``
+    shown: dict[tuple[str, str, str], float] = field(default_factory=dict)  # metrics by type, name and attribute
     again: list[Client] = field(default_factory=list)
-    #: To questions by their first word; an exception is raised. ``gauges`` is answered with what is shown.
+    #: Answers by the question's first word; an exception is raised. Other questions are answered with ``shown``.
     answers: dict[str, Any] = field(default_factory=lambda: {"state": dump.state(), "uses": dump.uses(), "marks": []})
     questions: list[tuple[str, ...]] = field(default_factory=list)
-    #: By ticket, the host's answers to questions of Java's; to "validate", why the properties are refused.
+    #: The host's answers to Java's questions, by ticket; the answer to "validate" is why the properties are refused.
     answered: dict[str, Any] = field(default_factory=dict)
-    #: What calls are answered with, by their names; an exception is raised, a function is called for it.
+    #: Answers by the call's name; an exception is raised, and a function is called for the answer.
     told: dict[str, Any] = field(default_factory=dict)
-    called: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)  # those calls and their arguments
-    clock: Clock = field(default_factory=Clock)  # the host's
-    pace: float = 0.0  # seconds by which each ``take`` moves it on
+    called: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)  # the names and arguments of these calls
+    clock: Clock = field(default_factory=Clock)  # the host's clock
+    pace: float = 0.0  # seconds by which each ``take`` advances the clock
 
     def arrive(self, *clients: tuple[str, str]) -> None:
         self.script.append(Batch([Client(*c) for c in clients]))
@@ -100,7 +100,7 @@ class FakeShim(Shim):
     # ---- quotahost.broker.host.protocol.Shim ----
 
     def _call(self, name: str, *arguments: object) -> Any:
-        """Those calls that have no method below."""
+        """Answers the calls that have no method below."""
         self.called.append((name, arguments))
         own = {"fence": self.has_fence, "broker": self.node, "restarted": self.second_life}
         answer = {**_ANSWERS, **own, **self.told}.get(name)
@@ -111,7 +111,7 @@ class FakeShim(Shim):
     _ask_cluster = _call
 
     def properties(self) -> dict[str, str]:
-        # A host begins with this call, and stays the first one, or a later one, until it ends.
+        # Each host makes this call first; if an earlier host was ready, this one is in the broker's second life.
         self.second_life = self.second_life or bool(self.in_force)
         return {PREFIX + name: value for name, value in self.given.items()}
 
@@ -153,7 +153,7 @@ class FakeShim(Shim):
 
     def publish(self, numbers: Sequence[int], rows: Iterable[Row], distinct_ids: Iterable[frozenset[str]]) -> None:
         rows, ids = list(rows), list(distinct_ids)
-        encode([rows, *map(sorted, ids)])  # fails where no such call could be sent
+        encode([rows, *map(sorted, ids)])  # raises if the call could not be sent
         for client, number in zip(self.taken.clients, numbers, strict=True):
             row = self.table[client] = rows[number]
             self.distinct[client] = row.distinct if row.distinct < 0 else ids[row.distinct]
@@ -203,10 +203,10 @@ class FakeShim(Shim):
     def log(self, logger: str, level: int, message: str) -> None:
         self.lines.append(message)
 
-    # ---- what tests read ----
+    # ---- for tests ----
 
     def arguments(self, name: str) -> list[Any]:
-        """Those of each call of this name."""
+        """The arguments of each call of this name."""
         return [list(arguments) for called, arguments in self.called if called == name]
 
     def rate(self, principal: str, client_id: str) -> float | None:

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of the pipeline: its start takes longer than most of them."""
+"""All tests of the pipeline share one Spark session, because its start takes longer than most of the tests."""
 
 from collections.abc import Iterator
 
@@ -12,10 +12,10 @@ OPTIONS = "spark.driver.extraJavaOptions"
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    # As on a machine where no native library can be loaded from the temporary files.
+    # On some machines no native library can be loaded from the temporary files. Here it is so, too.
     without_snappy = f"{local('local')[OPTIONS]} -XX:TieredStopAtLevel=1 -Dorg.xerial.snappy.disable.bundled.libs=true"
     conf = {OPTIONS: without_snappy, "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
-    # And as where Spark's own defaults, for all who use the machine, split files.
+    # On some machines Spark's own defaults, which hold for all users, split files. Here it is so, too.
     machine = tmp_path_factory.mktemp("spark")
     (machine / "spark-defaults.conf").write_text("spark.sql.files.maxRecordsPerFile 1\n")
     with pytest.MonkeyPatch.context() as patch:

@@ -50,7 +50,7 @@ def record(offset: int, key: str | None, value: bytes | None, at: datetime = NOW
 
 
 def sent(made: Iterable[_Told], encode: Callable[[_Told], bytes]) -> list[Record]:
-    """What brokers tell, each written when it was captured."""
+    """The records that brokers publish, each written when it was captured."""
     return [record(n, told.broker, encode(told), told.captured_at) for n, told in enumerate(made)]
 
 
@@ -71,7 +71,7 @@ def reading(seconds: float, consumed: int, **other: Any) -> dict[str, Any]:
 
 
 def written(spark: SparkSession, rows: Iterable[Mapping[str, Any]], folder: Path) -> Path:
-    # As JSON: rows of Python's own would start Python workers.
+    # The rows are JSON, because Python's own rows would start Python workers.
     text = json.dumps(list(rows), default=lambda value: value.isoformat())
     made = spark.sql(f"SELECT inline(from_json(:rows, 'ARRAY<STRUCT<{COLUMNS}>>'))", {"rows": text})
     made.write.partitionBy("day").mode("append").parquet(str(folder))
@@ -96,14 +96,14 @@ class Log:
 
 
 class Planned:
-    """A query over records, which Spark plans once: a plan takes seconds of a core, a handful of records a fraction.
+    """A query over records, which Spark plans once: planning takes seconds of a core, a few records take a fraction.
 
-    Spark finds the records in a file that each call writes anew. The plan knows the file's length, so blanks fill it up
-    to a power of two. All is one partition: what Spark shuffles it would keep for the next call.
+    Spark reads the records from a file that each call replaces. The plan knows the file's length, so blanks fill the
+    file up to a power of two. All is one partition, because Spark would keep shuffled data for the next call.
     """
 
     def __init__(self, build: Callable[..., DataFrame]) -> None:
-        """``build`` makes the query of a frame of records and of the arguments of a call."""
+        """``build`` makes the query from a frame of records and the arguments of a call."""
         self._build, self._queries = build, dict[tuple[Hashable, ...], tuple[DataFrame, Path]]()
         self._directory = TemporaryDirectory()
 

@@ -1,4 +1,4 @@
-"""Spark's roll-up against the same in plain Python, and what it says of silent, removed and late brokers."""
+"""Spark's roll-up equals the same roll-up in plain Python, also for silent, removed and late brokers."""
 
 import json
 from collections.abc import Sequence
@@ -121,7 +121,7 @@ def test_it_equals_the_plain_aggregate_for_any_records_in_any_order(spark: Spark
 
 
 def test_what_a_broker_had_last_is_told_after_it_is_listed_no_more(spark: SparkSession) -> None:
-    """Only readers know whether it is fenced, and then a disk that was full when it died stays full."""
+    """Only readers know whether the broker is fenced; if it is, a disk that was full when it died stays full."""
     forgotten = [told(f"0{n}", 601, volume("a", 100, 99)) for n in range(100)]
     others = [told("2", 600, volume("a", 100, 50)), told("1", 10, volume("a", 100, 40))]
     of_all = in_spark(spark, [*forgotten, *others, told("7", 601, volume("a", 100, 99), clusterId="away")])
@@ -156,15 +156,15 @@ def test_a_tombstone_removes_a_broker_and_a_later_snapshot_begins_a_new_history(
 
 
 def test_a_fill_rate_looks_back_one_to_two_windows(spark: SparkSession) -> None:
-    assert NOW.second % 20 == 5  # so the period that runs began 5 s ago
-    # What a volume held so many seconds ago, and its rate.
+    assert NOW.second % 20 == 5  # so the present period began 5 s ago
+    # The bytes that a volume held so many seconds ago, and its fill rate.
     cases: list[tuple[list[tuple[float, int]], float | None]] = [
         ([(4, 500)], None),
         ([(4, 500), (1, 800)], 100),
         ([(24, 100), (4, 500), (1, 790)], 30),
         ([(44, 900), (24, 100), (4, 500), (1, 790)], 30),
-        ([(4010, 0), (1, 4009)], 1),  # silent for long: what there is
-        ([(4000, 0), (1, 4009)], None),  # or not, when that was in a period of the same parity
+        ([(4010, 0), (1, 4009)], 1),  # after a long silence the old reading counts
+        ([(4000, 0), (1, 4009)], None),  # it doesn't count if its period has the same parity
     ]
     given = [told(str(n), at, volume("a", 10_000, used)) for n, (held, _) in enumerate(cases) for at, used in held]
     expected = {str(n): rate and pytest.approx(rate) for n, (_, rate) in enumerate(cases)}
@@ -193,7 +193,7 @@ X: Final = volume("/a", 100, 11, topics=["x"], **ABOVE)
 BELOW: Final = volume("/a", 100, 10, topics=["w"], **ABOVE)
 SILENT: Final = volume("/a", 100, 10, **ABOVE)
 MANY: Final = [volume("/a", 100, 11, topics=[f"{n}-{m}" for m in range(500)], **ABOVE) for n in range(3)]
-#: Volumes of one cluster, and the topics that its record tells; None is all.
+#: Volumes of one cluster, and the affected topics in its record; None is all topics.
 UNIONS: Final[dict[str, tuple[list[dict[str, Any]], frozenset[str] | None]]] = {
     "above the soft or at the hard limit": ([X, volume("/b", 100, 90, topics=["y"], **ABOVE), BELOW], frozenset("xy")),
     "one above does not tell": ([X, SILENT | {"consumed": 11}], None),
@@ -206,7 +206,7 @@ UNIONS: Final[dict[str, tuple[list[dict[str, Any]], frozenset[str] | None]]] = {
 
 
 def affected(spark: SparkSession, cases: dict[str, list[Any]], at: float = 1) -> dict[str, frozenset[str] | None]:
-    """The union of each case, a cluster of brokers with one volume each."""
+    """The affected topics of each case; a case is a cluster of brokers with one volume each."""
     volumes = [(name, n, each) for name, case in cases.items() for n, each in enumerate(case)]
     given = [told(f"{name} {n}", at, each, clusterId=name) for name, n, each in volumes]
     return {name: record.affected for name, record in in_spark(spark, given).items()}
@@ -226,7 +226,7 @@ def test_more_volumes_of_one_kind_that_tell_than_are_read_are_all(spark: SparkSe
     assert affected(spark, {"few": alike[:-1], "many": alike, "many kinds": kinds}) == expected
 
 
-# ---- which volumes a cut record lists --------------------------------------------------------------
+# ---- the volumes that a shortened record lists -----------------------------------------------------
 
 LONG = 2**63 - 1
 
@@ -276,7 +276,7 @@ def test_of_silent_brokers_the_volumes_with_the_smallest_factors_are_listed_too(
 def test_of_budgets_brokers_in_service_and_the_others_are_added_up_apart(spark: SparkSession) -> None:
     of = {"1": [["orders", 5], ["logs", 1]], "2": [["orders", 7]], "3": [["orders", 11]], "4": [["orders", LONG]]}
     made = [told(name, 1, budgets=budgets) for name, budgets in of.items()]
-    # Broker 9 is in service and silent: what it leads counts on; 5 is long gone.
+    # Broker 9 is in service and silent, so the bytes that it leads still count. Broker 5 is long gone.
     made += [told("9", 99, budgets=[["orders", 13]]), told("5", 601, budgets=[["orders", 17]])]
     assert in_spark(spark, made)["home"].budgets == (("logs", 1, 0), ("orders", 25, LONG)), "no sum is out of range"
 

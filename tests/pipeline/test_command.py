@@ -1,4 +1,4 @@
-"""The command: clear errors and no secret anywhere, directories and topics that it takes, and its end."""
+"""The pipeline's command: its errors are clear and have no secret; it checks directories and topics, and ends well."""
 
 import signal
 import socket
@@ -176,7 +176,7 @@ def test_what_executors_reach_is_taken(directory: str, default: str) -> None:
 
 
 def test_a_checkpoint_that_is_the_history_or_lies_in_it_is_refused(tmp_path: Path) -> None:
-    link, place = tmp_path / "link", tmp_path / "a%20b#c"  # for Hadoop a name like any other
+    link, place = tmp_path / "link", tmp_path / "a%20b#c"  # Hadoop treats this name like any other
     link.symlink_to(place)
     for same in (str(place), f"{place}/", f"file:{place}", f"file://{place}", str(link)):
         for checkpoint in (place, place / "checkpoint"):
@@ -204,7 +204,7 @@ def test_what_lies_elsewhere_has_no_lock_and_needs_hadoops_programs() -> None:
 
 
 class Kafka:
-    """A cluster with topics of so many partitions; some brokers come ``late``."""
+    """A cluster with the topics ``there``, by their partitions; ``late`` more brokers start during the first wait."""
 
     def __init__(self, brokers: int = 3, late: int = 0, there: dict[str, int] | None = None) -> None:
         self._brokers, self._late, self.there = brokers, late, there or {}
@@ -243,7 +243,7 @@ def test_absent_topics_are_made_with_three_replicas_and_dead_letters_leave(late:
 def test_several_partitions_of_the_topic_that_decides_who_leads_are_refused() -> None:
     with pytest.raises(Unusable, match=r"topic t\.cluster_volumes has 3 partitions, and must have one"):
         Kafka(there={"t.cluster_volumes": 3}).ensure()
-    Kafka(there={"t.snapshots": 3}).ensure()  # a key's records have one order in any number
+    Kafka(there={"t.snapshots": 3}).ensure()  # any number keeps the order of a key's records
 
 
 # ---- the command ----
@@ -251,7 +251,7 @@ def test_several_partitions_of_the_topic_that_decides_who_leads_are_refused() ->
 
 @pytest.fixture(autouse=True)
 def _signals() -> Iterator[None]:
-    """The command heeds signals of its own; those of the tests come back."""
+    """The command installs its own signal handlers; this fixture restores those of the tests."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
     for number, handler in before.items():
@@ -259,7 +259,7 @@ def _signals() -> Iterator[None]:
 
 
 def run(checkpoint: object, *options: object) -> tuple[int, str]:
-    """The command's exit code, and what it says of an error."""
+    """The command's exit code, and its error output."""
     given = ("--bootstrap", "a:1", "--checkpoint", checkpoint, *options)
     done = CliRunner().invoke(app, ["pipeline", *map(str, given)])
     return done.exit_code, done.stderr
@@ -282,7 +282,7 @@ def test_a_port_that_is_taken_and_a_directory_that_cannot_be_written_to_are_name
 
 
 class Job:
-    """In the place of Spark's: what it meets at its start, and while it runs."""
+    """A stand-in for the Spark job; it raises ``begins`` at its start, and ``runs``, also a signal, while it runs."""
 
     def __init__(self, begins: Exception | None = None, runs: Exception | signal.Signals | None = None) -> None:
         self._begins, self._runs, self.stopped = begins, runs, False

@@ -1,4 +1,4 @@
-"""The pipeline on a real broker, in this process: from snapshots, or silence, to records and dead letters."""
+"""The pipeline runs in this process, on a real broker: it makes records and dead letters from snapshots and silence."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ FORGED = 2**63 - 1
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    # As operators have it: otherwise the broker itself would make a topic that somebody deletes, with its defaults.
+    # Operators also set this. Otherwise the broker itself would create a deleted topic again, with its defaults.
     properties = {"auto.create.topics.enable": "false"}
     with KafkaNode(tmp_path_factory.mktemp("node"), properties=properties) as node:
         yield node
@@ -62,7 +62,7 @@ class Running:
         return found if matches else None
 
     def told(self, *snapshots: Callable[[], object], **expected: object) -> ClusterRecord:
-        """Publish again and again, as brokers do, until the newest record is as expected."""
+        """Publish repeatedly, as brokers do, until the latest record is as expected."""
 
         def told() -> ClusterRecord | None:
             for publish in snapshots:
@@ -77,7 +77,7 @@ class Running:
         return lambda: self.brokers.publish(broker, [volume("/a", capacity, consumed)], **more)
 
     def shares_of(self, cluster: str, used: Used) -> list[tuple[ClientKey, float]]:
-        """The shares that the newest record gives broker 1, which uses this much now."""
+        """Publishes usage of broker 1; returns the shares that the latest record gives this broker."""
         self.brokers.use("1", used, cluster=cluster)
         found = [shares.decode(each.key(), each.value() or b"") for each in read_all(self.bootstrap, SHARES.name)]
         return [(each.key, round(each.share)) for each in found[-1].clients] if found else []
@@ -94,7 +94,7 @@ class Running:
 @pytest.fixture(scope="module")
 def running(spark: SparkSession, node: KafkaNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     with Running(spark, node, tmp_path_factory.mktemp("pipeline")) as running:
-        # The first batches of the other queries take long; they pass while the tests wait for something else.
+        # The first batches of the other queries take long; they run while the tests wait for something else.
         running.brokers.use("1")
         running.brokers.write("7", b"{nonsense")
         running.brokers.publish("8", [volume("/a", -1, 0)])
@@ -105,7 +105,7 @@ def running(spark: SparkSession, node: KafkaNode, tmp_path_factory: pytest.TempP
 @pytest.mark.proves("mission.spark")
 def test_snapshots_become_one_record_and_silence_makes_a_broker_stale(running: Running) -> None:
     limits = {"softLimit": limit("MinFreePercentage", 20), "hardLimit": limit("MinFreePercentage", 10)}
-    # Broker 1 is the node itself; a broker that the cluster doesn't list is none that reports.
+    # Broker 1 is the node itself. A broker that the cluster doesn't list doesn't count as reporting.
     one, two = running.tells("1", 1000, 950, offlineLogDirs=["/b"], **limits), running.tells("2", 1000, 100)
     found = running.told(one, two, reporting=1, volume_count=2)
     assert (found.consumed, found.capacity, found.volume_count) == (1050, 2000, 2)
@@ -119,7 +119,7 @@ def test_snapshots_become_one_record_and_silence_makes_a_broker_stale(running: R
 
 @pytest.mark.proves("faults.hostile-record")
 def test_a_refused_record_becomes_a_dead_letter_and_the_stream_goes_on(running: Running) -> None:
-    """The two of the start; the snapshots of all other tests come later."""
+    """The fixture ``running`` writes the two bad records; the snapshots of all other tests come later."""
     eventually(lambda: len(dead_letters(running.bootstrap)) >= 2, PATIENCE)
     found = {each["key"]: each for each in dead_letters(running.bootstrap)}
     assert found["7"]["reason"] == "json"
@@ -133,7 +133,7 @@ def test_a_refused_record_becomes_a_dead_letter_and_the_stream_goes_on(running: 
 
 @pytest.mark.proves("faults.hostile-record")
 def test_whoever_may_write_to_the_topics_stops_no_pipeline_and_speaks_for_no_other_cluster(running: Running) -> None:
-    """A run that none can follow, a record that can't be summed up, other clusters, and a clock at 1970."""
+    """Forged records: a run that no other can follow, other clusters, a null directory, a long key, a clock at 1970."""
     brokers, own = running.brokers, newest(running.bootstrap)
     assert own is not None
     brokers.write(own.cluster, encode(replace(own, run=FORGED, sequence=0)), CLUSTER_VOLUMES)
@@ -158,14 +158,14 @@ def test_whoever_may_write_to_the_topics_stops_no_pipeline_and_speaks_for_no_oth
     def letters() -> list[str]:
         return [each["reason"] for each in dead_letters(running.bootstrap)]
 
-    # Kafka may have given the last two to another batch.
+    # The last two records may be in a later batch.
     eventually(lambda: letters()[-2:] == ["schema", "key"], PATIENCE)
     assert letters().count("cluster") == 20
 
 
 @pytest.mark.proves("faults.clock")
 def test_a_snapshot_that_a_leader_dates_ahead_hides_none_of_those_that_come_later(running: Running) -> None:
-    """The clock of its leader is half an hour ahead for a moment; here the topic keeps the writers' time instead."""
+    """A leader's clock is half an hour ahead for a moment; with CreateTime the test itself sets this timestamp."""
 
     def dated(capacity: int, ahead: float) -> None:
         value = snapshot("1", datetime.now(UTC), [volume("/a", capacity, 1)], ageMs=0)
@@ -180,11 +180,11 @@ def test_a_snapshot_that_a_leader_dates_ahead_hides_none_of_those_that_come_late
 
 
 def test_usage_becomes_shares_batch_after_batch(running: Running) -> None:
-    """The first batch had the usage of the start."""
+    """The first batch had the usage that the fixture ``running`` writes."""
     own = newest(running.bootstrap)
     assert own is not None
     used = Used("alice", "app", QuotaType.PRODUCE, 1.0, None, 1e6)
-    # Again and again, as brokers do; 1 is the node itself.
+    # Publish repeatedly, as brokers do. Broker 1 is the node itself.
     eventually(lambda: running.shares_of(own.cluster, used) == [(used.key, 1e6)], PATIENCE, poll=PERIOD)
 
 
@@ -198,12 +198,12 @@ def test_the_parts_of_the_history_are_written_side_by_side(running: Running) -> 
 
 @pytest.mark.proves("faults.topic-deleted")
 def test_time_goes_on_also_when_somebody_deletes_the_topic_of_ticks(running: Running) -> None:
-    """Without ticks a broker that dies with all others would stay fresh for ever."""
+    """If there were no ticks, a broker that dies together with all others would stay fresh for ever."""
     delete_topics(running.node, TICKS)
-    # After the end: ticks of before it can't tell that the broker is stale.
+    # This snapshot comes after the deletion, so earlier ticks can't make the broker stale.
     running.told(running.tells("1", 66, 7), reporting=1, consumed=7)
     eventually(lambda: running.newest_with(reporting=0), PATIENCE)
     resource = ConfigResource(ResourceType.TOPIC, TICKS)
-    admin = AdminClient({"bootstrap.servers": running.bootstrap})  # kept: its end would end the question
+    admin = AdminClient({"bootstrap.servers": running.bootstrap})  # a variable, because a request ends with its client
     of = partial(admin.describe_configs, [resource])
     eventually(lambda: of()[resource].result(30)["retention.ms"].value == "600000", PATIENCE)

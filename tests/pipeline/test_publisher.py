@@ -1,7 +1,7 @@
-"""Which batches the publisher publishes, and which not; by which clock, and by which of two pipelines.
+"""The publisher decides which batches to publish, by which clock, and which of two pipelines publishes.
 
-A cluster's failure is its own. A driver whose clock is wrong must not make living brokers look dead, nor must one wrong
-timestamp of Kafka's. Of two pipelines the one launched last wins, and when it is gone the other one continues.
+A failure of one cluster affects no other one. Neither a wrong clock of the driver nor one wrong timestamp of Kafka may
+make living brokers look dead. Of two pipelines the one launched last wins; when it ends, the other one continues.
 """
 
 import json
@@ -32,7 +32,7 @@ CLUSTERS = {"snapshots": "home", "mirrored": "away"}
 
 
 class Sent:
-    """What a publisher publishes; records of the cluster ``failing`` can't be written.
+    """A publisher and its records; records of the cluster ``failing`` can't be written.
 
     Its clock stands at NOW, so a busy machine makes no record late.
     """
@@ -95,7 +95,7 @@ def test_a_late_batch_is_counted_and_logged_once_instead(spark: SparkSession, ca
 
 @pytest.mark.proves("faults.clock")
 def test_a_clock_of_kafkas_by_which_all_brokers_are_silent_is_not_believed(spark: SparkSession) -> None:
-    """That of a broker that leads a topic of the pipeline, learned before any snapshot was read."""
+    """A broker with this clock leads a topic of the pipeline; the publisher has read no snapshot before."""
     sent = Sent()
     for _ in range(WITNESSES):
         sent.clock.correct(Written(NOW_MS, NOW_MS + 3_600_000, NOW_MS))
@@ -146,7 +146,7 @@ def test_whatever_brokers_name_a_record_of_their_cluster_fits_into_one_of_kafkas
     longest = "\U0001f989" * (MAX_NAME - 4)  # twelve bytes each in JSON
 
     def one(number: int) -> Record:
-        # As UTF-8: escaped, the names alone would exceed what a snapshot may have.
+        # The JSON has UTF-8, because the escaped names alone would exceed the largest snapshot.
         disks = [volume(f"{n}{number:03}{longest}", 1000 + 10 * number + n, 999) for n in range(3)]
         text = snapshot(f"{number:04}{longest}", NOW, disks, offlineLogDirs=[f"{number:04}{longest}"])
         value = json.dumps(json.loads(text), ensure_ascii=False).encode()
@@ -157,7 +157,7 @@ def test_whatever_brokers_name_a_record_of_their_cluster_fits_into_one_of_kafkas
     sent.publisher(volumes(spark, given, NOW), 0)
     assert [each.volume_count for each in sent.records] == [300]
     assert len(encode(sent.records[0])) < MAX_BYTES
-    # And so do the ids of brokers that have fallen silent.
+    # The ids of silent brokers fit into a record, too.
     late = Sent()
     late.publisher(volumes(spark, given, NOW).withColumn("seen", lit(NOW - timedelta(minutes=2))), 0)
     assert [each.stale for each in late.records] == [100]
@@ -167,7 +167,7 @@ def test_whatever_brokers_name_a_record_of_their_cluster_fits_into_one_of_kafkas
 
 
 def corrected(clock: KafkaClock, *ahead: int, took: int = 10, times: int = WITNESSES) -> KafkaClock:
-    """By records that Kafka, so many ms ahead, wrote just before it answered, ``took`` ms after they were sent."""
+    """Corrects the clock by records that Kafka, ``ahead`` ms ahead, wrote just before its answer after ``took`` ms."""
     for _ in range(times):
         for each in ahead:
             clock.correct(Written(NOW_MS - took, NOW_MS + each, NOW_MS))
@@ -187,21 +187,21 @@ def test_a_wrong_clock_is_corrected_and_logged_once(clock: KafkaClock, caplog: p
 
 
 def test_one_timestamp_far_off_moves_no_clock_and_neither_do_answers_that_took_long(clock: KafkaClock) -> None:
-    corrected(clock, 0, -(10**12), times=10)  # one in 1970
+    corrected(clock, 0, -(10**12), times=10)  # one is 32 years old
     assert clock.now() == NOW_MS
-    corrected(clock, -30_000, 0, took=30_000)  # written at once, confirmed half a minute later; or written late
+    corrected(clock, -30_000, 0, took=30_000)  # written immediately and confirmed after 30 s, or written late
     assert clock.now() == NOW_MS
     ahead = corrected(clock, -600_000).ahead
     assert corrected(clock, 0, times=1).ahead == ahead
 
 
 def test_a_broker_whose_clock_is_off_is_not_believed_while_snapshots_are_new_by_this_ones(clock: KafkaClock) -> None:
-    """It leads a topic of the pipeline: its clock would make all brokers look silent."""
+    """The broker leads a topic of the pipeline, so its clock would make all brokers look silent."""
     hour = 3_600_000
     assert corrected(clock, hour).ahead == pytest.approx(hour, abs=10), "at the start, when nobody has been heard"
     clock.heard(1000, 60_000)
     assert [corrected(clock, ahead).ahead for ahead in (hour, -hour)] == [0, 0]
-    clock.heard(61_000, 60_000)  # then no clock can make them more silent
+    clock.heard(61_000, 60_000)  # brokers are silent anyway, so no clock can make them look worse
     assert corrected(clock, hour).ahead > 0
 
 
@@ -235,7 +235,7 @@ class World:
     ],
 )  # fmt: skip
 def test_no_record_of_a_stranger_stops_the_pipeline(forged: tuple[bytes, bytes | None], reasons: list[str]) -> None:
-    """Before it starts and while it runs: it leads, and goes on with runs that readers take."""
+    """The record comes before the pipeline starts or while it runs; the pipeline leads, with runs that readers take."""
     before, running = World(forged), World()
     assert before.leadership.run == NOW_MS
     running.reads(forged)

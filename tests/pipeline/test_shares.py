@@ -1,4 +1,4 @@
-"""Shares in Spark's functions: equal to the plain model, and every record taken or refused as brokers do."""
+"""Spark computes the same shares as the plain model, and takes or refuses each record as brokers do."""
 
 import json
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ SHARES = Planned(
 def all_computed(
     spark: SparkSession, usages: Sequence[Usage], removed: Sequence[str] = ()
 ) -> dict[tuple[str, str], Shares]:
-    """By cluster and broker; by way of the records themselves, in both directions."""
+    """The shares by cluster and broker; usage and shares go through their records."""
     given = sent(usages, usage_records.encode)
     given += [record(len(given) + n, broker, None, NOW) for n, broker in enumerate(removed)]
     assert {row.error for row in PARSED(spark, given)} <= {None, "cluster"}
@@ -75,7 +75,7 @@ def cluster(draw: st.DrawFn) -> list[Usage]:
 @FEW
 @given(st.lists(cluster(), min_size=10, max_size=40))
 def test_the_shares_are_those_of_the_plain_model(spark: SparkSession, clusters: list[list[Usage]]) -> None:
-    """Many clusters at once: what takes the time is Spark's planning."""
+    """An example has many clusters, because most of the time is Spark's planning."""
     named = [[replace(u, cluster=f"c{n}") for u in usages] for n, usages in enumerate(clusters)]
     found = all_computed(spark, [usage for usages in named for usage in usages])
     for usages in named:
@@ -83,7 +83,7 @@ def test_the_shares_are_those_of_the_plain_model(spark: SparkSession, clusters: 
         for broker, expected in max_min.shares(usages, silent).items():
             got = found.pop((usages[0].cluster, broker)).clients
             assert [(s.key, s.quota) for s in got] == [(s.key, s.quota) for s in expected]
-            # A quota may be the smallest float there is, of which a share has few digits.
+            # A quota may be the smallest float, and a share of it has few digits.
             assert [s.share for s in got] == pytest.approx([s.share for s in expected], rel=1e-12, abs=1e-320)
     assert found == {}
 
@@ -137,7 +137,7 @@ def test_a_broker_that_is_down_counts_on() -> None:
 
 
 class World:
-    """A publisher whose records are kept instead of written, and its clocks."""
+    """A publisher and its clocks; its records are kept and not written to Kafka."""
 
     def __init__(self, spark: SparkSession, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.spark, self.directory, self.partitions, self.seconds = spark, directory, 1, 0.0
@@ -153,7 +153,7 @@ class World:
         self.written: dict[str, Shares] = {}
 
     def publish(self, *usages: Usage) -> set[str]:
-        """The brokers whose records are written."""
+        """Publishes a batch; returns the brokers whose records were written."""
         self.written, self.batch = {}, self.batch + 1
         self.publisher(PARSED.frame(self.spark, sent(usages, usage_records.encode)), self.batch)
         return set(self.written)
@@ -236,7 +236,7 @@ def bad(reason: str, *values: bytes, key: bytes | None = b"1") -> list[tuple[byt
 
 
 def changed(reason: str, *changes: dict[str, Any]) -> list[tuple[bytes | None, bytes, str]]:
-    """Good records with other fields; those of a client are the client's."""
+    """Good records with changed fields; a field of a client is changed in the record's client."""
     made = [{"clients": [CLIENT | each]} if each.keys() <= CLIENT.keys() | {"bytes"} else each for each in changes]
     return bad(reason, *(json.dumps(GOOD | each).encode() for each in made))
 

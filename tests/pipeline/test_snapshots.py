@@ -45,11 +45,11 @@ def tombstone(key: bytes | None) -> Record:
     return replace(record(0, "", None), key=key)
 
 
-#: By what is odd about it, a record, and the reason for which it is refused.
+#: A record and the reason for its refusal (None if it is taken), by the record's oddity.
 CASES: dict[str, tuple[Record, str | None]] = {
     "no JSON": (odd_bytes(b"{nonsense"), "json"),
     "nothing": (odd_bytes(b""), "json"),
-    # If each quote of it began a search to the end, the largest record would take minutes.
+    # If each quote began a search to the end of the text, the largest record would take minutes.
     "a text that is never closed": (odd_bytes(b"{" + b'\\"' * ((MAX_BYTES - 1) // 2)), "json"),
     "no object": (odd_bytes(b"[1]"), "schema"),
     "no fields": (odd_bytes(b"{}"), "schema"),
@@ -81,13 +81,13 @@ CASES: dict[str, tuple[Record, str | None]] = {
     "a volume's wrong limit": (told([volume("a", 1, 0, softLimit=limit("x", 1))]), "limit"),
     "an age below 0": (told(ageMs=-1), "schema"),
     "too large": (told(padding="x" * 300_000), "size"),
-    # Who may write to a topic neither pauses another cluster nor invents ten thousand.
+    # A client that may write to a topic can neither pause another cluster nor invent ten thousand clusters.
     "the topic's cluster": (told(clusterId="home"), None),
     "another cluster": (told(clusterId="away"), "cluster"),
     "that of a mirrored topic": (told(clusterId="away", topic="mirrored"), None),
     "another one there": (told(clusterId="x", topic="mirrored"), "cluster"),
     "no cluster's name": (told(clusterId="", topic="mirrored"), None),
-    # The key of a tombstone stays in the state.
+    # The state keeps the key of a tombstone, so the key must not be too long.
     "a tombstone": (tombstone(b"1"), None),
     "a tombstone without a key": (tombstone(None), "key"),
     "a long key": (tombstone(b"k" * 1024), None),
@@ -112,7 +112,7 @@ def test_a_record_is_refused_for_the_same_reason_by_pipeline_and_brokers(spark: 
     assert of_topic == ["away", "away"]
 
 
-#: Numbers for the integer fields of a snapshot: JSON has many forms of an integer, and some that are none.
+#: Numbers for the integer fields of a snapshot: JSON's many forms of an integer, and texts that are no integer.
 NUMBERS = [
     "7", "5.0", "5.00", "5e0", "5E+1", "50e-1", "1.5e1", "-0.0", "0e0", "1.073741824E11", "9007199254740991.0",
     "9007199254740992.0", "9007199254740993.0", "9007199254740993", "9223372036854775807", "9223372036854775808",
@@ -140,7 +140,7 @@ def with_other(name: str, place: str, value: str) -> bytes:
 
 @pytest.mark.proves("proposal-035.schema-integers")
 def test_an_integer_of_json_is_one_in_all_its_forms_for_pipeline_and_brokers(spark: SparkSession) -> None:
-    """Draft 7 of JSON Schema takes 5.0 and 5e0 for integers; a text of digits is none."""
+    """In draft 7 of JSON Schema 5.0 and 5e0 are integers; a string of digits is no integer."""
     given = [
         record(n, "7", with_other(*place, number))
         for n, (place, number) in enumerate((place, number) for place in PLACES for number in NUMBERS)
@@ -162,7 +162,7 @@ def test_an_integer_of_json_is_one_in_all_its_forms_for_pipeline_and_brokers(spa
     assert not taken & {"9007199254740992.0", "1.5", "1e400", '"5.0"', "05.0"}
 
 
-#: What may stand in the place of a text; @ stands for any of the others.
+#: Values in the place of a text, which TEXTS marks with @.
 OTHERS = [
     "7", "-7", "1.5", "5e0", "1e400", "NaN", "Infinity", "-Infinity", "true", "false", "null", "{}", "[]", '["t"]',
     "[7]", '[["t"]]', "[[null]]", '["t", 7]', "[null]", '["t", [7, "u"], null]', '{"a":1}', '{"a":1,"a":2}', '"7"',
@@ -190,7 +190,7 @@ TEXT_RECORDS = [with_other(name, place, value) for name, place in TEXTS for valu
 
 # ---- odd JSON --------------------------------------------------------------------------------------
 
-#: Values of JSON, and what looks like some, for a field that nobody knows and for those that are known.
+#: JSON values, and texts that look like JSON values, for an unknown field and for the known fields.
 ODD = [
     "1", '"/b"', "{}", "null", '{"a":1,"a":2}', '{"a":{"b":[{}]}}', '"}"', '"{"', r'"\"}"', '"[1"', r'"\u0037"',
     "NaN", "Infinity", "-Infinity", "-NaN", "INF", "-INF", "+INF", "+Infinity", "NaN5", "5NaN", "nul", "True",
@@ -220,7 +220,7 @@ def odd(fields: list[tuple[str, str]], before: str = "", after: str = "", comma:
 
 
 def of_volume(name: str, value: str) -> list[tuple[str, str]]:
-    """A snapshot with another field in its volume, before and after those that are known."""
+    """A snapshot whose volumes have another field, before or after the known fields."""
     known = '"volumeName":"/a","capacity":10,"consumed":1'
     return [*PLAIN[:4], ('"volumes"', f"[{{{name}:{value},{known}}},{{{known.replace('/a', '/b')},{name}:{value}}}]")]
 
@@ -246,7 +246,7 @@ ODD_RECORDS = [
 def differently(
     spark: SparkSession, values: list[bytes], broker: str = "1"
 ) -> list[tuple[bytes, str | None, str | None]]:
-    """The values that the pipeline takes and brokers refuse, or the other way round, with both reasons."""
+    """The values that only the pipeline or only the brokers refuse, with both reasons."""
     given = [record(n, broker, value) for n, value in enumerate(values)]
     rows = PARSED(spark, given, False)
     both = [(each.value or b"", model.refusal(each), row["error"]) for each, row in zip(given, rows, strict=True)]
@@ -263,7 +263,7 @@ def test_odd_json_is_taken_or_refused_as_by_the_brokers(spark: SparkSession, val
 def test_a_broker_whose_clock_is_far_off_is_dated_by_kafka_and_makes_no_day_of_1970(spark: SparkSession) -> None:
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
     given = [
-        record(0, "1", snapshot("1", epoch, GOOD)),  # with LogAppendTime it is taken, by Kafka's time
+        record(0, "1", snapshot("1", epoch, GOOD)),  # taken with Kafka's time, because of LogAppendTime
         record(1, "1", snapshot("1", epoch, GOOD), epoch),
         record(2, "1", snapshot("1", NOW + timedelta(hours=2), GOOD, ageMs=250)),
     ]
@@ -286,7 +286,7 @@ def test_times_are_taken_and_refused_as_by_the_brokers(spark: SparkSession) -> N
 
 
 def test_of_a_broker_that_is_not_listed_little_of_a_large_snapshot_is_remembered(spark: SparkSession) -> None:
-    """A stranger who invents 1,000 brokers of 256 KiB each doesn't fill the memory; a full disk counts on."""
+    """A client that invents 1,000 brokers of 256 KiB each doesn't fill the memory; a full disk still counts."""
     many = [volume(f"/{n}".ljust(200, "x"), 1000, n, topics=["t"]) for n in range(200)]
     large = snapshot("1", NOW, many, offlineLogDirs=["/o" * 99] * 99)
     assert len(large) > MAX_OF_STRANGER

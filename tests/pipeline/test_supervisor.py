@@ -1,4 +1,4 @@
-"""What the supervisor does with a query that fails, has lost its place, or remembers too much, and what it shows."""
+"""The supervisor handles queries that fail, lose their place or keep too much state, and shows their metrics."""
 
 import json
 import threading
@@ -15,12 +15,12 @@ from quotahost.pipeline.supervisor import ATTEMPTS, Supervisor, set_checkpoint_a
 
 
 class Query:
-    """A streaming query with the progress and the end that a test gives it."""
+    """A streaming query whose progress and end a test sets."""
 
     def __init__(self, checkpoint: int) -> None:
         self.isActive, self.lastProgress, self.recentProgress = True, None, list[Any]()
         self.id = str(checkpoint)
-        self.disk = threading.Event()  # as long as it isn't set, the disk of the checkpoint hangs
+        self.disk = threading.Event()  # while it isn't set, the checkpoint's disk hangs
         self.disk.set()
 
     def exception(self) -> str:
@@ -48,7 +48,7 @@ class World:
         self.now, self.progress = 100.0, Progress()
         self.started: dict[str, list[Query]] = {}
         self.aside: list[str] = []
-        self.checkpoint = 0  # its number
+        self.checkpoint = 0  # the number of the checkpoint
         self.refuses, self.given = False, 0
         self.supervisor = Supervisor(self.progress, self._set_aside, lambda: self.now)
         self.add("volumes")
@@ -74,7 +74,7 @@ class World:
         return self.started["volumes"][-1]
 
     def look(self, kafka_answers: bool = True) -> None:
-        """After a time that is long enough for any pause."""
+        """Lets the supervisor look after a time that is longer than any of its pauses."""
         for _ in range(4):
             self.now += 8
             if kafka_answers:
@@ -84,8 +84,8 @@ class World:
     def fail(self, times: int, name: str = "volumes", kafka_answers: bool = True) -> None:
         for _ in range(times):
             self.started[name][-1].isActive = False
-            self.look(kafka_answers)  # sees it
-            self.look(kafka_answers)  # starts it
+            self.look(kafka_answers)  # notices the end
+            self.look(kafka_answers)  # starts the query again
 
     def reports(self, batch: int, end: int = 5, latest: int | None = 5) -> None:
         self.query.report(batch, end, latest)
@@ -100,7 +100,7 @@ def world() -> World:
 
 
 def metric(world: World, name: str) -> float | None:
-    """A metric of the volumes."""
+    """A metric of the query of the volumes."""
     return world.progress.registry.get_sample_value(f"quotahost_pipeline_{name}", {"query": "volumes"})
 
 
@@ -119,10 +119,10 @@ def test_each_batch_is_counted_once_also_between_two_looks_and_after_one_that_fo
 
 
 def test_batches_are_counted_on_after_somebody_has_moved_the_checkpoint_away(world: World) -> None:
-    """The log tells operators to, of the history: Spark counts from 0 then."""
+    """The log tells operators to move the history's checkpoint. Then Spark counts from 0."""
     world.reports(700)
     world.fail(1)
-    world.reports(700)  # done again, from the same checkpoint
+    world.reports(700)  # repeated from the same checkpoint
     world.checkpoint += 1
     world.fail(1)
     world.reports(0)
@@ -136,7 +136,7 @@ def test_records_that_are_not_read_yet_are_shown_and_after_a_restart_spark_knows
 
 
 def test_a_batch_that_is_done_again_after_a_restart_may_be_a_part_of_a_backlog(world: World) -> None:
-    """Spark reports no end of the topics with it, and an empty topic's end as 0."""
+    """With such a batch Spark reports no end of the topics. It reports an empty topic's end as 0."""
     for batch, (end, latest, caught_up) in enumerate([(5, None, False), (5, 8, False), (8, 8, True), (0, 0, True)]):
         world.query.report(batch, end, latest)
         assert world.supervisor.caught_up() == caught_up
@@ -199,7 +199,7 @@ def test_of_the_checkpoints_set_aside_the_newest_is_kept(spark: SparkSession, tm
 
 
 def test_a_disk_that_hangs_under_one_query_holds_up_no_other(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    """Else no record of the volumes would be published, where the history's disk hangs as a broker is added."""
+    """Otherwise no record of the volumes would be published if the history's disk hangs when a broker is added."""
     world.add("history", "/h/history")
     world.add("refused")
     world.reports(0)

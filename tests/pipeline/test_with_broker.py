@@ -1,4 +1,4 @@
-"""A broker and the pipeline together: what the broker tells of its disk comes back as a record that Spark makes."""
+"""A broker and the pipeline together: Spark makes a record of the broker's snapshots, and the broker reads it."""
 
 from pathlib import Path
 from typing import Final
@@ -39,7 +39,7 @@ def test_a_full_disk_and_a_used_up_budget_stop_producers_by_sparks_record(spark:
         fill_topic(node.client_config(), "orders.eu", 60_000)
         quotas = CompactedTopic(node.client_config(), QUOTAS, "quotahost-quotas")
         assert quotas.write({key_of("orders"): encode(Budget("orders", ("orders.*",), 50_000))}) == {}
-        # Until Spark answers the standby source does, so the broker is in service.
+        # Until Spark answers, the standby source does, so the broker is in service.
         eventually(lambda: state(node) == OPEN, PATIENCE)
         with Running(spark, node, tmp_path / "pipeline", VALIDITY):
             for hard, factor, expected in ((None, None, OPEN), ("1", 0.0, PAUSE), (None, None, OPEN)):

@@ -34,7 +34,7 @@ class Snapshots:
         self.write(broker, None)
 
     def write(self, key: str, value: bytes | None, topic: str = SNAPSHOTS, dated: float = 0) -> None:
-        """Where the topic keeps the writers' time, it is ``dated`` so many seconds after now."""
+        """Writes a record; if the topic has CreateTime, the record's time is ``dated`` seconds after now."""
         topic = self._prefix + topic.removeprefix(PREFIX)
         self._producer.produce(topic, key=key, value=value, timestamp=int((time.time() + dated) * 1000))
         self._producer.poll(0)
@@ -68,14 +68,14 @@ def published(bootstrap: str, topic: str = CLUSTER_VOLUMES) -> list[ClusterRecor
 
 
 def newest(bootstrap: str) -> ClusterRecord | None:
-    """The record that a reader keeps: none of a run that is still to come."""
+    """The record that a reader keeps; a record whose run is more than an hour ahead doesn't count."""
     now = (time.time() + 3600) * 1000
     taken = (each for each in published(bootstrap) if each.run < now)
     return max(taken, key=lambda each: (each.run, each.sequence), default=None)
 
 
 def dead_letters(bootstrap: str) -> list[dict[str, str]]:
-    messages: list[Any] = [*read_all(bootstrap, REFUSED)]  # stubs of their headers allow more than there is
+    messages: list[Any] = [*read_all(bootstrap, REFUSED)]  # the headers' type stubs allow more than there is
     return [
         {"id": (message.key() or b"").decode(), "value": (message.value() or b"").decode(errors="replace")}
         | {name: (value or b"").decode() for name, value in message.headers() or ()}

@@ -1,1 +1,1 @@
-"""A plain model of a part of the product that is written in SQL; tests compare the two."""
+"""A plain Python model of a part of the product that is written in SQL; tests compare the two."""

@@ -1,11 +1,11 @@
-"""The division of a cluster-wide quota among the brokers in plain Python: max-min fair by demand.
+"""Divides a cluster-wide quota among the brokers in plain Python: max-min fair by demand.
 
 KIP-13 left the division open. Each broker keeps a small floor, so that a client can begin anywhere. The rest goes to
 the brokers that demand more, the smallest demands first: no broker gets more than it demands, and all brokers whose
-demand is not met get the same. What no broker demands is spread equally over the brokers that report.
+demand is not met get the same. If the demands leave a rest, all reporting brokers get equal parts of the rest.
 
-The pipeline computes the same with ``sql/shares.sql``; tests/pipeline/test_shares.py compares the two, and the broker
-tests that run without Spark publish shares by this module.
+The pipeline computes the same with ``sql/shares.sql``, and tests/pipeline/test_shares.py compares the two. Broker tests
+that run without Spark publish shares that this module computes.
 """
 
 import math
@@ -19,20 +19,20 @@ from quotahost.records.usage import MAX_CLIENTS, MAX_NAMES, ClientKey, Usage, Us
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """A quota of 1 divided."""
+    """The shares of a quota of 1."""
 
-    asking: Mapping[str, float]  # the shares of the brokers that reported a demand, by broker
-    others: float  # the share of each other broker that is not silent, in steps, downwards
+    asking: Mapping[str, float]  # the share of each broker that reported a demand
+    others: float  # the share of each other broker that reports, rounded down to steps
     silent: float  # the share that each silent broker keeps
 
 
 def divide(demands: Mapping[str, float | None], others: int = 0, silent: int = 0) -> Division:
-    """Divide a quota of 1; all shares together are at most 1, also after rounding.
+    """Divide a quota of 1; the sum of all shares is at most 1, also after rounding.
 
     Args:
-        demands: parts of the quota by broker, at least one; None demands all that it can get.
-        others: how many further brokers report, but not this client.
-        silent: how many brokers of the cluster have not reported for too long.
+        demands: each broker's demand as a part of the quota, at least one; None is an unlimited demand.
+        others: the number of further brokers, whose reports don't contain this client.
+        silent: the number of brokers of the cluster that have not reported for too long.
     """
     brokers = len(demands) + others + silent
     floor = FLOOR / brokers
@@ -47,7 +47,7 @@ def divide(demands: Mapping[str, float | None], others: int = 0, silent: int = 0
 
 
 def _level(rest: float, wanted: list[float]) -> float:
-    """The upper bound of each share: the highest level at which the 0, 1, 2 ... smallest demands are met."""
+    """The upper bound of each share: the maximum over k of (rest - k smallest demands) / number of other demands."""
     level = met = 0.0
     for number, more in enumerate(wanted):
         level = max(level, (rest - met) / (len(wanted) - number))
@@ -56,13 +56,13 @@ def _level(rest: float, wanted: list[float]) -> float:
 
 
 def shares(usages: Iterable[Usage], silent: Collection[str] = ()) -> dict[str, tuple[Share, ...]]:
-    """The shares of every broker of one cluster; of the clients, the one that each broker lists first comes first.
+    """The shares of every broker of one cluster; clients are ordered by their first place in any broker's usage.
 
-    Every broker has the same clients: those that the fresh brokers reported, as many as fit into a record. A broker's
-    claim is a part of the quota that it states itself.
+    Every broker gets shares of the same clients: those that fresh brokers reported, as many as fit into a record. A
+    broker's demand counts as a part of the quota that this broker reports.
 
     Args:
-        usages: the newest of each broker.
+        usages: the latest usage of each broker.
         silent: the brokers whose usage is too old; they keep the floor.
     """
     known = sorted(usages, key=lambda usage: usage.broker)

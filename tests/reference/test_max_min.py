@@ -15,7 +15,7 @@ from tests.reference.max_min import divide
 
 CLOSE = 1e-6
 
-# Demands in parts of the quota: none, small, about a fair part, all, too much.
+# Demands as parts of the quota: unlimited (None), zero, small, about a fair part, all, too much.
 parts = st.none() | st.sampled_from([0.0, 0.01, 0.05, 0.25, 1 / 3, 0.5, 1.0, 7.0, 5e-324, math.inf]) | st.floats(0, 2)
 demanded = st.lists(parts, min_size=1, max_size=12).map(lambda wanted: {str(n): part for n, part in enumerate(wanted)})
 counts = st.integers(0, 5)
@@ -27,7 +27,7 @@ Demands = dict[str, float | None]
 def test_in_any_order_the_sum_is_within_the_quota_and_wastes_little_and_the_rest_above_the_floor_is_max_min_fair(
     demands: Demands, others: int, silent: int
 ) -> None:
-    """Whoever gets less than it demands gets as much as anybody does who got more than the floor."""
+    """A broker that gets less than it demands gets as much as any other broker."""
     divided = divide(demands, others, silent)
     given = [*divided.asking.values(), *[divided.others] * others, *[divided.silent] * silent]
     assert math.fsum(given) <= 1

@@ -26,7 +26,7 @@ import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntityType;
 import org.apache.kafka.server.quota.QuotaType;
 import org.apache.kafka.storage.internals.log.LogConfig;
 
-/** Prints names and defaults of Kafka's own, a line for each: what it is, a tab, and the words that answer. */
+/** Prints names and defaults of Kafka's own classes; each line has the subject, a tab, and the words of the answer. */
 public final class KafkaToday {
     private KafkaToday() { }
 
@@ -66,7 +66,7 @@ public final class KafkaToday {
         record();
     }
 
-    /** What a sensor throws when its sum reaches its bound, and when it exceeds it. */
+    /** Prints what a sensor throws when its sum reaches its bound, and when the sum exceeds the bound. */
     private static void record() {
         try (Metrics metrics = new Metrics()) {
             Sensor sensor = metrics.sensor("sensor");

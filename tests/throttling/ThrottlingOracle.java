@@ -18,7 +18,7 @@ import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.quota.ControllerMutationQuotaManager;
 import org.apache.kafka.server.quota.QuotaUtils;
 
-/** Replays commands of standard input with Kafka's and the broker's own classes; a line "." ends a batch. */
+/** Replays the commands on standard input with Kafka's and the broker's own classes; a line "." ends a batch. */
 public final class ThrottlingOracle {
     private static final MetricName NAME = new MetricName("oracle", "test", "", Map.of());
     private static final StringBuilder OUT = new StringBuilder();
@@ -68,7 +68,7 @@ public final class ThrottlingOracle {
         }
     }
 
-    /** As ClientQuotaManager.recordAndGetThrottleTimeMs: prints the long, and the int to which it is cast. */
+    /** Prints the throttle time of ClientQuotaManager.recordAndGetThrottleTimeMs, before Kafka casts it to an int. */
     private static void throttle(double bound, long timeMs) {
         double value = stat.measure(config, timeMs);
         long throttleMs = Quota.upperBound(bound).acceptable(value) ? 0
@@ -76,7 +76,7 @@ public final class ThrottlingOracle {
         print(throttleMs);
     }
 
-    /** As ControllerMutationQuotaManager.recordAndGetThrottleTimeMs, after Sensor.checkQuotas. */
+    /** Prints the wait of ControllerMutationQuotaManager.recordAndGetThrottleTimeMs, after Sensor.checkQuotas. */
     private static void debt(long timeMs) {
         double tokens = stat.measure(config, timeMs);
         print(tokens >= 0 ? 0

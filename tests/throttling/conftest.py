@@ -1,4 +1,4 @@
-"""The JVM with Kafka's own classes and the broker's own tap, one for all tests."""
+"""Starts one JVM with Kafka's own classes and the broker's own tap for all tests."""
 
 import subprocess
 from collections.abc import Iterator

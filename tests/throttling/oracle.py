@@ -12,7 +12,7 @@ HERE: Final = Path(__file__).parent
 
 
 def compiled(main: str, directory: Path, *sources: Path) -> list[str]:
-    """Compiles Java files against a broker's jars into the directory; returns the command that runs a class of them.
+    """Compiles Java files against a broker's jars into the directory; returns the command that runs ``main``.
 
     Raises:
         JavaError: there is no JDK.
@@ -31,7 +31,7 @@ class Oracle:
         self._process = process
 
     def replay(self, lines: Iterable[str]) -> list[float]:
-        """Returns the answers to a batch. The oracle answers after the last line, so that neither waits for the other.
+        """Returns the answers to a batch. The oracle answers after the last line, so neither process blocks the other.
 
         Raises:
             AssertionError: the JVM has ended.

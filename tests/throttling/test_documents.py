@@ -1,7 +1,7 @@
 """The examples of KIP-13, "Broker side quota (V1)" and KIP-599, with the documents' own numbers.
 
-KIP-599's is of 7 topics of 80 partitions at 5 a second over 100 s, in its three forms: after one burst, and in the long
-run.
+KIP-599's example creates 7 topics of 80 partitions at a quota of 5 mutations/s over 100 s. The tests play its three
+forms after one burst and in the long run.
 """
 
 import math
@@ -88,7 +88,7 @@ def test_nobody_has_less_than_a_burst_of_no_whole_number_of_samples(rate: float,
 
 
 def test_kafkas_own_rate_does_not_fall_before_its_one_sample_is_100_s_old() -> None:
-    """As the diff says; version 15 says 101."""
+    """KIP-599's diff says the same; version 15 says 101 s."""
     rate = SampledRate(100, SECOND)
     rate.record(BURST, NOW)
     assert all(rate.measure(NOW + t * SECOND) > 5 for t in range(100))
@@ -96,14 +96,14 @@ def test_kafkas_own_rate_does_not_fall_before_its_one_sample_is_100_s_old() -> N
 
 
 def admitted_in_an_hour(each: int, every_ms: int) -> list[int]:
-    """How many mutations each form admits at a quota of 5, of ``each`` that are tried at a time."""
+    """The mutations that each form admits at a quota of 5/s if ``each`` are tried every ``every_ms``."""
     times = range(NOW, NOW + 3600 * SECOND, every_ms)
     return [sum(each for at in times if form.admit(each, at)) for form in (make(5, 100, SECOND) for make in FORMS)]
 
 
 @pytest.mark.proves("kip-599-revision.rate-form", "kip-599.even-spread")
 def test_in_the_long_run_the_token_bucket_alone_keeps_to_the_quota() -> None:
-    """Why Kafka keeps the debt: 1000 at once, every 100 s, are 10 a second for a quota of 5."""
+    """Kafka keeps a debt for this reason: 1000 mutations at once every 100 s are 10/s at a quota of 5/s."""
     buckets, diffs, v15s = (admitted / (5 * 3600) for admitted in admitted_in_an_hour(1000, every_ms=1000))
     assert buckets <= 1 + 1500 / (5 * 3600), "the burst and one request are in it"
     assert (diffs > 1.9, v15s > 3.8) == (True, True)

@@ -1,6 +1,6 @@
-"""What Kafka's own classes name and default to today, where the five documents say something else, and compute.
+"""Tests names and defaults of today's Kafka where the five documents say something else.
 
-The models give the numbers of Kafka's own classes for the same records.
+For the same records, the models return the numbers of Kafka's own classes.
 """
 
 import itertools
@@ -20,7 +20,7 @@ Today = dict[str, set[str]]
 
 @pytest.fixture(scope="module")
 def today(tmp_path_factory: pytest.TempPathFactory) -> Today:
-    """By what it is: the words with which Kafka's classes answer."""
+    """The words of each line that KafkaToday prints, by the line's subject."""
     command = compiled("KafkaToday", tmp_path_factory.mktemp("today"), HERE / "KafkaToday.java")
     printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
     pairs = (line.split("\t") for line in printed.splitlines())
@@ -66,7 +66,7 @@ def test_a_token_bucket_is_a_measurable_stat_with_or_without_a_unit_of_time(toda
 
 @pytest.mark.proves("kip-13.throttle-time-versions")
 def test_every_produce_and_fetch_request_that_kafka_takes_has_a_throttle_time_in_its_response(today: Today) -> None:
-    """KIP-13 adds it in version 1; the older ones are gone."""
+    """KIP-13 adds the throttle time in version 1, and Kafka has removed the older versions."""
     assert (today["oldest-Produce"], today["oldest-Fetch"]) == ({"3"}, {"4"})
 
 
@@ -118,7 +118,7 @@ def same(numbers: list[float]) -> object:
 
 AMOUNTS = st.floats(0, 1e9) | st.integers(0, 10**6).map(float) | st.just(0.0)
 BOUNDS = st.floats(1e-6, 1e9) | st.sampled_from([0.0, 1.0, 5e-324, 1e308])
-DENSE = st.sampled_from([100, 400, 500, 999, 1000, 1100])  # so that all samples come into use
+DENSE = st.sampled_from([100, 400, 500, 999, 1000, 1100])  # so that all samples are used
 SPARSE = st.integers(0, 3000) | st.sampled_from([0, 1, 999, 1000, 1001, 9_999, 10_000, 11_000, 200_000])
 
 
@@ -139,7 +139,7 @@ def check(
     oracle: Oracle, first: str, events: list[Event], record: Callable[[float, int], None],
     asked: Mapping[str, tuple[str, Callable[[int], float]]],
 ) -> None:  # fmt: skip
-    """A model answers as Kafka does, which is told of the same events in lines of text."""
+    """Assert that a model returns Kafka's numbers for the same events, which the oracle gets as lines of text."""
     lines, numbers = [first], []
     for kind, value, now in events:
         if kind == "record":
@@ -160,7 +160,7 @@ def check(
     samples=st.integers(1, 12),
     window_ms=st.sampled_from([1, 100, 1000, 1000, 30_000]),
 )
-@example([("record", 1e8, NOW), ("throttle", 0.0, NOW)], 1.0, 11, 1000)  # beyond an int
+@example([("record", 1e8, NOW), ("throttle", 0.0, NOW)], 1.0, 11, 1000)  # a throttle time beyond an int
 def test_a_sampled_rate_and_its_throttle_time_are_kafkas(
     oracle: Oracle, events: list[Event], bound: float, samples: int, window_ms: int
 ) -> None:
@@ -179,7 +179,7 @@ def test_a_sampled_rate_and_its_throttle_time_are_kafkas(
     samples=st.integers(1, 200),
     window_ms=st.sampled_from([1, 100, 1000, 30_000]),
 )
-@example([("record", 2001.0, NOW), ("debt", 0.0, NOW)], 2000.0, 1, 1000)  # half a millisecond, which Java rounds up
+@example([("record", 2001.0, NOW), ("debt", 0.0, NOW)], 2000.0, 1, 1000)  # Java rounds half a millisecond up
 def test_a_token_bucket_and_its_throttle_time_are_kafkas(
     oracle: Oracle, events: list[Event], quota: float, samples: int, window_ms: int
 ) -> None:

@@ -1,7 +1,7 @@
-"""Names that others choose command no terminal and forge no line: in causes, in logs, and in all that is drawn.
+"""Names that other people choose can't command a terminal or forge a line, in causes, in logs and on screens.
 
-What is drawn is made from the types' own fields, with the hostile text in each that is a text, so a new field and a
-new column are tested as soon as they exist.
+The tests build the drawn values from the types' own fields and put the hostile text into each text field, so a new
+field and a new column are tested as soon as they exist.
 """
 
 import dataclasses
@@ -34,9 +34,9 @@ from quotahost.cli.top.rows import Choice, merged, values, whole
 from quotahost.model import ClientUse, Look, QuotaType, ScopeKind, VolumeUse
 from quotahost.model.use import MeasuredVolume
 
-# ---- what is drawn ----
+# ---- screens ----
 
-#: A terminal's commands (title, colour, clipboard), one byte each and in C1; a reversed text; a beep; half a character.
+#: A terminal's commands (title, colour, clipboard), by ESC and in C1; reversed text; a beep; half a surrogate pair.
 COMMANDS: Final = "\x1b]0;T\x07 \x1b[31m \x1b]52;c;QQ==\x07 \x9b2J \u202egpj.exe \u2066 \u200b \x07 \x00 \ud800"
 FORGED: Final = "FORGED"
 TEXTS: Final = {
@@ -51,7 +51,7 @@ NUMBERS: Final = (0.0, 0.5, 2e6)
 
 
 def filled(kind: Any, text: str, flag: bool, number: float, member: int) -> Any:
-    """A value of this type, with the text in the place of every text in it."""
+    """A value of this type in which every text is ``text``."""
     fill = partial(filled, text=text, flag=flag, number=number, member=member)
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is str or kind is Any:
@@ -71,7 +71,7 @@ def filled(kind: Any, text: str, flag: bool, number: float, member: int) -> Any:
         names = getattr(kind, "_fields", None) or [field.name for field in dataclasses.fields(kind)]
         try:
             return kind(**{name: fill(hints[name]) for name in names})
-        except ValueError:  # a number that is too large for it
+        except ValueError:  # the number is too large for this type
             return kind(**{name: fill(hints[name], number=0.0) for name in names})
     if origin is tuple and arguments[-1] is not Ellipsis:
         return tuple(map(fill, arguments))
@@ -85,7 +85,7 @@ def filled(kind: Any, text: str, flag: bool, number: float, member: int) -> Any:
 
 
 class Numbers(dict[Any, Any]):
-    """A mapping that has something for every key."""
+    """A mapping that has a value for every key."""
 
     def __init__(self, known: Mapping[Any, Any], rest: Any) -> None:
         super().__init__(known)
@@ -103,7 +103,7 @@ Value = Callable[[Any], Any]
 
 def draw_explain(value: Value, screen: Console) -> None:
     answer, name = value(Answer), value(str)
-    # What suppliers in shadow would give is JSON within a text.
+    # The would-be quotas of suppliers in shadow are JSON in a text.
     shadow = json.dumps({kind: [len(ScopeKind) + 5, 1.0, name, name] for kind in QuotaType})
     quotas = tuple(dataclasses.replace(quota, shadow=shadow) for quota in answer.quotas)
     explain.show(dataclasses.replace(answer, quotas=quotas), None, screen)
@@ -116,7 +116,7 @@ def draw_volume(value: Value, screen: Console) -> None:
 
 
 def look_of(value: Value) -> Look:
-    # Whatever Java or a record says, this is one of three words by then.
+    # The readers of dumps and records let only three words through, so a screen never gets hostile text here.
     look: Look = value(Look)
     return dataclasses.replace(look, fence="closed")
 
@@ -158,11 +158,11 @@ def test_nothing_commands_a_terminal_or_forges_a_line(draw: Callable[[Value, Con
         stream = io.StringIO()
         screen = Terminal(file=stream, width=120, height=400, force_terminal=True, color_system=None)
         draw(partial(filled, text=text, flag=flag, number=number, member=member), screen)
-        out = "\n".join(map(str.rstrip, stream.getvalue().split("\n")))  # a screen is filled with blanks
+        out = "\n".join(map(str.rstrip, stream.getvalue().split("\n")))  # a screen's lines are padded with blanks
         strange = {char for char in out if not char.isprintable() and char != "\n"}
         assert not strange, f"{strange} in {out[:2000]!r}"
         assert not [line for line in out.splitlines() if line.lstrip().startswith(FORGED)], out
-        if draw is not draw_findings:  # what stands in the operator's own files is shown in full
+        if draw is not draw_findings:  # text of the operator's own files is shown in full
             assert len(out) < 50_000, "a name that is far too long is cut"
 
 
@@ -179,16 +179,16 @@ NAMES: Final = ("\x1b[2J", "\u202egpj.exe", "a\nb", "\x85", "\u200b", "tab\there
 
 def test_an_export_commands_no_terminal_and_reads_back(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     quotas = {Entity(name): {"producer_byte_rate": 1.0} for name in NAMES}
-    written = in_yaml(quotas)  # by export to a file, too: whoever reviews that sees what it says
+    written = in_yaml(quotas)  # an exported file is escaped, too, for its reviewers
     assert all(char.isprintable() or char == "\n" for char in written)
     console.say(written, end="")
     assert capsys.readouterr().out == written
-    for encoding in ("utf-8", "ascii"):  # standard output has the latter in some environments
+    for encoding in ("utf-8", "ascii"):  # standard output is ASCII in some environments
         (tmp_path / "quotas.yaml").write_text(written, encoding, "backslashreplace")
         assert read_declared([tmp_path / "quotas.yaml"]).quotas == quotas
 
 
-# ---- logs; the host escapes what sources and volumes call themselves in a cause (test_factor) ----
+# ---- logs; test_factor tests that the host escapes the names of sources and volumes in a cause ----
 
 
 @pytest.mark.proves("faults.names")

@@ -1,4 +1,4 @@
-"""What is public, and what no source does: show a number of no catalogue, import a private part, print by itself."""
+"""Checks the sources: metrics are in the catalogue, no private module is imported, only the console prints."""
 
 import ast
 import importlib
@@ -37,7 +37,7 @@ def test_every_number_that_is_shown_stands_in_the_catalogue_with_its_kind_and_no
 
 
 def test_no_private_module_of_a_library_is_imported() -> None:
-    """A release of it may rename or remove that without a word."""
+    """A new release of the library may rename or remove a private module without notice."""
     for place, _, node in NODES:
         names = node.names if isinstance(node, ast.Import | ast.ImportFrom) and not getattr(node, "level", 0) else []
         for alias in names:

@@ -1,8 +1,8 @@
-"""Runs cells of the matrix, and writes what became of each into docs/reference/platforms.md.
+"""Runs cells of the matrix, and writes the result of each cell into docs/reference/platforms.md.
 
-``python -m tools.matrix`` runs all that this machine can; names such as ``sid/amd64/3.14/25/4.3.1``, or beginnings of
-names, choose some. It needs root, debootstrap and qemu-user-static for all but the cells ``host``; each takes a minute,
-those of arm64, which are emulated, five. It exits with 1 if a cell failed.
+``python -m tools.matrix`` runs all cells that this machine can run; names such as ``sid/amd64/3.14/25/4.3.1``, or
+beginnings of names, choose some. All cells except ``host`` need root, debootstrap and qemu-user-static. A cell takes a
+minute; a cell of arm64, which is emulated, takes five. The exit code is 1 if a cell failed.
 """
 
 import argparse
@@ -17,8 +17,8 @@ from tools.jar_resources import NATIVES, jni_headers
 from tools.matrix import roots, scene
 from tools.matrix.cells import NOT_RUN, ROOT, Cell, record, results
 
-_EMULATED: Final = 900  # seconds for each thing that an emulated broker does
-# The second compiler and a collector of several threads only cost time where each instruction is translated.
+_EMULATED: Final = 900  # seconds for each step of an emulated broker
+# If each instruction is translated, the JVM's second compiler and a collector of several threads only cost time.
 _PATIENT: Final = f"-Dquotahost.python.start.seconds={_EMULATED}"
 _EMULATED_JVM: Final = (*QUICK_START, "-XX:+UseSerialGC", _PATIENT)
 
@@ -46,7 +46,7 @@ def run(cell: Cell, folder: Path) -> str:
 
 
 def musl(architecture: str, folder: Path) -> str:
-    """Runs the attach library of musl by a small program."""
+    """Runs the attach library for musl in a small program."""
     machine = roots.MACHINES[architecture]
     built = ROOT / f"build/matrix/musl-{machine}"
     built.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The systems that quotahost is built for, and what became of it on each: the table of docs/reference/platforms.md.
+"""The systems that quotahost is built for, and the result on each: the table of docs/reference/platforms.md.
 
 A cell is one combination of system, Python, Java, Kafka and architecture: a row of the table. The program replaces the
 results of the cells that it has run.
@@ -20,18 +20,18 @@ class Cell(NamedTuple):
 
     system: str  # a suite of Debian; ``host`` for the machine that runs the program; ``musl``, ``macOS``
     architecture: str  # as Debian names it: amd64 or arm64
-    python: str  # its version without the last number; "-" where none is started
-    java: str  # the version of the JRE; "-" where none is started
-    kafka: str  # its version; "-" where no broker is started
+    python: str  # its version without the last number; "-" if none is started
+    java: str  # the version of the JRE; "-" if none is started
+    kafka: str  # its version; "-" if no broker is started
 
     @property
     def name(self) -> str:
-        """How the command line names it."""
+        """The cell's name on the command line."""
         return "/".join(self)
 
 
 def results() -> dict[Cell, str]:
-    """What the document says of each cell."""
+    """The result of each cell, as the document has it."""
     return {Cell(*row[:5]): row[5] for row in _ROW.findall(DOCUMENT.read_text(encoding="utf-8"))}
 
 

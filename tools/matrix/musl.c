@@ -1,6 +1,6 @@
 /*
  * Runs the attach library of a musl system with stand-ins for a JVM and its environment, since Debian has no JVM for
- * musl. It exits with 0 if the library hands out the JVM that has loaded it, and tells that libpython is missing.
+ * musl. It exits with 0 if the library returns the JVM that has loaded it, and reports that libpython is missing.
  */
 #include <dlfcn.h>
 #include <jni.h>

@@ -1,7 +1,7 @@
 """Makes Debian systems in directories, installs quotahost's wheel in them, and runs commands there.
 
-It needs root, debootstrap, and for another architecture qemu-user-static with its binfmt entry. The mirror is
-debootstrap's own, and the wheels come by this machine's pip, so that nothing in the roots needs a network.
+This needs root, debootstrap, and for another architecture qemu-user-static with its binfmt entry. The packages come
+from debootstrap's own mirror, and the wheels from this machine's pip, so no command in the roots needs a network.
 """
 
 import platform
@@ -16,7 +16,7 @@ from typing import Final
 from tools.matrix.cells import ROOT, results
 
 MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
-# Enters the root with a mount name space of its own: what is mounted goes when the command ends, whose pid it keeps.
+# Enters the root with a mount namespace of its own, so the mounts end with the command. The command keeps the pid.
 _ENTER: Final = """
 mount -t proc proc "$0/proc" && mount --bind /dev "$0/dev" && mkdir -p "$0$1" && mount --bind "$1" "$0$1" || exit 90
 root=$0 && shift && exec chroot "$root" "$@"
@@ -25,11 +25,11 @@ root=$0 && shift && exec chroot "$root" "$@"
 
 @dataclass(frozen=True)
 class Place:
-    """Where commands of a cell run."""
+    """A machine or a root in which the commands of a cell run."""
 
-    enter: tuple[str, ...]  # what stands before each command; empty for this machine itself
+    enter: tuple[str, ...]  # the beginning of each command; empty for this machine itself
     python: str  # the interpreter of the environment that has quotahost, as the commands see it
-    java: str  # the program, likewise
+    java: str  # the program java, as the commands see it
 
     def run(self, *command: str, timeout: float = 600) -> str:
         """The output of a command.
@@ -70,17 +70,17 @@ def debian(suite: str, architecture: str, folder: Path) -> Path:
 
 
 def _unpack(root: Path) -> None:
-    """Puts the packages' files in place without their scripts, which take half an hour where they are emulated."""
+    """Unpacks the packages' files without running their scripts, which take half an hour if they are emulated."""
     for package in sorted(root.glob("var/cache/apt/archives/*.deb")):
         subprocess.run(["dpkg", "-x", str(package), str(root)], check=True)
-    # A script of ca-certificates would have made this file, which pip reads even without a network.
+    # A script of ca-certificates would have made this file. pip reads the file even if there is no network.
     bundle = b"".join(each.read_bytes() for each in sorted(root.glob("usr/share/ca-certificates/*/*.crt")))
     (root / "etc/ssl/certs").mkdir(parents=True, exist_ok=True)
     (root / "etc/ssl/certs/ca-certificates.crt").write_bytes(bundle)
 
 
 def inside(root: Path) -> tuple[str, ...]:
-    """What stands before a command to run it in the root, where the checkout has the path that it has outside."""
+    """The beginning of a command that runs in the root; the checkout has the same path there as outside."""
     return ("unshare", "--mount", "sh", "-c", _ENTER, str(root), str(ROOT))
 
 
@@ -98,7 +98,7 @@ def place(root: Path, architecture: str, python: str, java: str) -> Place:
 
 
 def _unpack_wheels(place: Place, root: Path, python: str, folder: Path, platforms: list[str]) -> None:
-    """Lets this machine's pip fill a new environment: emulated, ensurepip alone runs for more than 90 s."""
+    """Makes this machine's pip fill a new environment, since an emulated ensurepip alone takes more than 90 s."""
     place.run("/usr/bin/python3", "-m", "venv", "--clear", "--without-pip", "/opt/quotahost")
     target = ["--target", str(root / f"opt/quotahost/lib/python{python}/site-packages"), "--no-compile"]
     options = ["--no-index", f"--find-links={folder}", "--only-binary=:all:", f"--python-version={python}", *platforms]
@@ -131,10 +131,10 @@ def _has_library(python: str) -> bool:
 
 
 def wheels(python: str, machine: str) -> Path:
-    """A directory with quotahost's wheel and those that it needs, for one Python and architecture.
+    """A directory with quotahost's wheel and the wheels that it needs, for one Python and architecture.
 
     Raises:
-        CalledProcessError: pip found no wheel of one of them.
+        CalledProcessError: pip found no wheel of a package.
     """
     folder = ROOT / "build/matrix/wheels" / f"{python}-{machine}"
     shutil.rmtree(folder, ignore_errors=True)
@@ -145,7 +145,7 @@ def wheels(python: str, machine: str) -> Path:
 
 
 def tags(machine: str) -> list[str]:
-    """Options of pip that choose the wheels which a system of this architecture with glibc takes."""
+    """Options of pip for the wheels that a system of this architecture with glibc accepts."""
     of_glibc = [f"--platform=manylinux_2_{minor}_{machine}" for minor in (34, 31, 28, 27, 26, 24, 17)]
     return [*of_glibc, f"--platform=manylinux2014_{machine}"]
 

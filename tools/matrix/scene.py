@@ -1,4 +1,4 @@
-"""What happens in each cell: doctor, a broker with quotahost, a client that is throttled, a clean stop."""
+"""Each cell plays this scene: doctor, a broker with quotahost, a client that is throttled, a clean stop."""
 
 import subprocess
 import tempfile
@@ -20,7 +20,7 @@ from tools.matrix.cells import NEWEST
 from tools.matrix.roots import Place
 
 RATE: Final = 200_000  # bytes/s
-CLEAN_EXIT: Final = 143  # of a JVM that SIGTERM ended in good order
+CLEAN_EXIT: Final = 143  # the exit code of a JVM that stops in good order after SIGTERM
 _STARTER: Final = """\
 public final class Starter {
     public static void main(String[] args) {
@@ -93,7 +93,7 @@ def _throttled(node: KafkaNode, timeout: float) -> None:
 
 
 def starter(place: Place, *options: str) -> None:
-    """Starts Python in a JVM that does nothing else and has these options, by the attach library.
+    """Starts Python by the attach library, in a JVM that has these options and does nothing else.
 
     Raises:
         RuntimeError: Python did not start, or the JVM did not end.

@@ -132,23 +132,13 @@ def partitions(client: AdminClient | Consumer, topic: str, wait: float) -> list[
     return list(metadata.partitions)
 
 
-class _Reader(Consumer):
-    """A consumer whose ``close`` takes two seconds at most."""
-
-    def close(self) -> None:
-        # librdkafka's close has no timeout, and may never return if a broker has restarted (librdkafka's issue 4674).
-        closing = threading.Thread(target=super().close, name="quotahost-close", daemon=True)
-        closing.start()
-        closing.join(2.0)
-
-
 def consumer(config: Mapping[str, Any], group: str, reset: str = "error") -> Consumer:
     """A consumer for assigned partitions. It joins no group, although librdkafka demands a name, and commits nothing.
 
     ``config`` is the client's configuration. ``reset`` is ``auto.offset.reset``: "error" reports a lost position. After
     a silent reset, a reader would take some of the records for all, or old records for new ones.
     """
-    return _Reader({
+    return Consumer({
         **config,
         "group.id": group,
         "enable.auto.commit": False,

@@ -13,7 +13,6 @@ from quotahost.records.watch import KEY, Watch, encode
 
 _WAIT: Final = 10.0  # seconds for each answer
 _DELIVERY_MS: Final = 30_000
-_SILENCE: Final = 10.0  # seconds, within which a watched broker writes several looks
 #: If brokers don't authenticate clients, the fence lets this client.id pass: operators watch most during a PAUSE.
 _WATCHER: Final = "quotahost-top"
 _MAKE: Final = (
@@ -117,7 +116,7 @@ class Watching:
 
     def __init__(self, config: Mapping[str, str], watch_topic: str, looks_topic: str) -> None:
         """Connect. Raises Unusable if no broker answers, or if a topic is absent or denied."""
-        self._topic, self._looks, self._heard_at = watch_topic, looks_topic, time.monotonic()
+        self._topic, self._looks = watch_topic, looks_topic
         self._options = options = _options(config, config.get("client.id", _WATCHER))
         try:
             self._admin = connect(options, _WAIT, watch_topic)
@@ -126,7 +125,11 @@ class Watching:
             raise Unusable(f"{where} doesn't answer: {problem}", "another listener, or --client-config FILE") from None
         self._producer = Producer(options | {"acks": 1, "linger.ms": 0, "message.timeout.ms": int(_WAIT * 1000)})
         self._partitions(watch_topic, "Write")
-        self._begin()
+        # The group is not named after the operator's client.id: the right Describe is granted on groups of this name.
+        self._consumer = consumer(options, _WATCHER, "latest")
+        numbers = self._partitions(looks_topic, "Read")
+        # Only new records count, so the end offset is read before any broker answers.
+        self._consumer.assign([TopicPartition(looks_topic, number, self._end(number)) for number in numbers])
 
     def brokers(self) -> frozenset[str]:
         """The ids of the live brokers. Raises Unusable if no broker answers."""
@@ -155,10 +158,6 @@ class Watching:
         Raises Unusable if the topic is denied or gone.
         """
         newest: dict[bytes, bytes] = {}
-        if time.monotonic() - self._heard_at > _SILENCE:
-            # We once saw librdkafka stop reading after a broker's restart, without an error: start a new consumer.
-            self._consumer.close()
-            self._begin()
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             for message in self._consumer.consume(500, left):
@@ -168,16 +167,7 @@ class Watching:
                 value = message.value()
                 if error is None and value is not None:
                     newest[message.key() or b""] = value
-                    self._heard_at = time.monotonic()
         return newest
-
-    def _begin(self) -> None:
-        # The group is not named after the operator's client.id: the right Describe is granted on groups of this name.
-        self._consumer = consumer(self._options, _WATCHER, "latest")
-        numbers = self._partitions(self._looks, "Read")
-        # Only new records count, so the end offset is read before any broker answers.
-        self._consumer.assign([TopicPartition(self._looks, number, self._end(number)) for number in numbers])
-        self._heard_at = time.monotonic()
 
     def _partitions(self, topic: str, right: str) -> list[int]:
         try:

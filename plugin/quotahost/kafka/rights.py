@@ -71,8 +71,8 @@ def ask(admin: AdminClient, topics: Collection[str], with_group: bool = False) -
 
 
 def _asked(admin: AdminClient, topics: Collection[str], with_group: bool) -> Rights:
-    described = answer(admin.describe_cluster(include_authorized_operations=True, request_timeout=_WAIT), _WAIT)
-    cluster = _named(described.authorized_operations)
+    whole = answer(admin.describe_cluster(include_authorized_operations=True, request_timeout=_WAIT), _WAIT)
+    cluster = _named(whole.authorized_operations)
     own: dict[str, frozenset[str]] = {}
     shapes: dict[str, Shape] = {}
     missing: list[NewTopic] = []
@@ -100,7 +100,7 @@ def _asked(admin: AdminClient, topics: Collection[str], with_group: bool) -> Rig
     groups = admin.describe_consumer_groups([group], request_timeout=_WAIT) if with_group else {}
     # A time-out here says nothing, either: Kafka checks the right first, and a small cluster may have no coordinator.
     may_group = all(_code(future) != KafkaError.GROUP_AUTHORIZATION_FAILED for future in groups.values())
-    return Rights(own, cluster, acls, creatable, may_group, shapes, len(described.nodes))
+    return Rights(own, cluster, acls, creatable, may_group, shapes, len(whole.nodes))
 
 
 def _code(future: Any) -> int:

@@ -45,7 +45,7 @@ class ScopeKind(Enum):
     USER = 1
     CLIENT_ID = 2
     BROKER = 3
-    GROUP = 4
+    GROUP = 16  # 4 is NEWCOMER, which no supplier answers
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.state.Stores;
 
 /**
- * Copies "in" to "copy", and counts its numbers by their last digit to "counts", through a repartition topic and a store with
- * a changelog. Ends when Kafka Streams does. Argument: a file of Kafka Streams' properties. Run from its source.
+ * Copies the topic "in" to "copy", and counts its numbers by their last digit in "counts", through a repartition topic
+ * and a store with a changelog. Ends with Kafka Streams. Argument: a file of its properties. Run from its source.
  */
 public final class CountingStream {
     private CountingStream() { }

@@ -1,4 +1,4 @@
-"""factor.scope=topics on a real broker: only those who write to the topics of a full volume are slowed and stopped."""
+"""factor.scope=topics on a real broker slows and stops only clients that write to the topics of a full volume."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,7 +49,7 @@ def _is_empty_again(node: KafkaNode) -> Iterator[None]:
 
 
 def fill(node: KafkaNode, consumed: int, expected: int, *topics: str) -> None:
-    """Puts so many bytes of these topics on the only volume that the broker knows; its limits are 100 and 200."""
+    """Reports ``consumed`` bytes and these topics for the broker's only volume, whose limits are 100 and 200."""
     tell(Path(node.env["FILLING"]), f"/dev/sdb {consumed} {' '.join(topics)}\n")
     eventually(lambda: state(node) == expected)
     eventually(lambda: gauge(node, "QuotaTable", "AffectedTopics") == len(topics))
@@ -76,7 +76,7 @@ def test_only_those_who_write_to_its_topics_are_slowed_and_stopped(node: KafkaNo
 
         fill(node, 200, PAUSE, "orders")
         wait_for_rate(FULL_RATE, beside)
-        stopped_at = end_offset(node, "orders")  # what was in flight is there by now
+        stopped_at = end_offset(node, "orders")  # requests in flight have been appended by now
         wait_for_rate(FULL_RATE, elsewhere)
         assert end_offset(node, "orders") == stopped_at
         assert attempt(node.client_config("bob", "x"), "orders") == "NOT_ENOUGH_REPLICAS"
@@ -105,7 +105,7 @@ def test_a_silent_host_stops_all_and_then_those_of_the_full_disk_alone(node: Kaf
     fill(node, 160, THROTTLE, "orders")
     config = node.client_config("bob", "elsewhere")
     assert attempt(config, "other") is None
-    # In this test alone, since a busy machine may hold up the host of the others for some seconds.
+    # Only this test has a short validity, because a busy machine may delay the host for some seconds in the others.
     with changed(node, {"validity": "4s"}):
         tell(Path(node.env["FILLING"]), "hang")
         eventually(lambda: attempt(config, "other") == "NOT_ENOUGH_REPLICAS", what="the lease is over")

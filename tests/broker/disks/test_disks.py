@@ -1,4 +1,4 @@
-"""Three brokers: one broker's disk slows and stops producers on all, and what is unknown never passes for healthy."""
+"""Three brokers: one broker's disk slows and stops producers on all, and an unknown state never counts as healthy."""
 
 import json
 import time
@@ -66,7 +66,7 @@ def _whole_and_open(cluster: Cluster) -> Iterator[None]:
 
 
 def disk_of_broker_1_is_full(cluster: Cluster) -> None:
-    """Sets the hard limit of broker 1 below what is used. For the others that is a full disk."""
+    """Sets the hard limit of broker 1 below the bytes used, so all brokers take its disk for full."""
     alter_broker_config(cluster.brokers[0], {HARD: "1"}, broker=1)
     wait_for_state(cluster, PAUSE)
 
@@ -136,10 +136,10 @@ def test_a_topic_is_held_while_a_replica_is_on_the_full_disk_wherever_its_leader
     def held(topic: str) -> bool:
         return attempt(cluster.client_config(client_id="mover"), topic) == "NOT_ENOUGH_REPLICAS"
 
-    # No disk but that of broker 1 is ever full.
+    # Only the disk of broker 1 ever gets full.
     with changed(first, {"factor.scope": "topics", "static.storage.hard": str(NEVER)}):
         disk_of_broker_1_is_full(cluster)
-        # Until broker 1 has told the topics of its disk, which is full by new limits, all topics are held.
+        # All topics are held until broker 1 has published the topics of its disk, which is full by the new limits.
         eventually(lambda: not held("moved"), what="free, since the full disk has no replica")
         reassign(cluster, "moved", [2, 1])
         eventually(lambda: held("moved"), what="held, since a replica came to the full disk")
@@ -159,7 +159,7 @@ def test_a_topic_is_held_while_a_replica_is_on_the_full_disk_wherever_its_leader
 
 
 def newest_records(node: KafkaNode) -> dict[str, tuple[bytes, bytes]]:
-    """The newest record of the topic by broker, key and value."""
+    """The key and value of the topic's latest record, by broker."""
     return {key.decode(errors="replace"): (key, value) for key, value in records(node, TOPIC)}
 
 
@@ -242,13 +242,13 @@ def test_a_broker_that_restarts_in_a_pause_appends_nothing(cluster: Cluster) -> 
         eventually(lambda: gauge(second, "Fence", "Rejections") > rejected)
         assert appended(cluster) == before
         assert load.meter.bytes == 0
-        # What it read from the topic closes the fence now, and no longer the fallback of a broker that starts.
+        # By now the fence is closed because of the topic's records, and no longer by the fallback of a starting broker.
         eventually(lambda: "broker 1, volume" in causes(second) and gauge(second, "Factor", "LackOfData") == 0)
         assert state(second) == PAUSE
         assert appended(cluster) == before
 
 
-# The last one but one: instead of the pipeline one reads the whole topic and takes each record for sound.
+# This test is the last but one, because FakePipeline reads the whole topic and expects each record to be valid.
 @pytest.mark.proves("faults.hostile-record")
 def test_hostile_records_are_refused_and_counted_and_change_no_state(cluster: Cluster) -> None:
     node = cluster.brokers[0]
@@ -257,7 +257,7 @@ def test_hostile_records_are_refused_and_counted_and_change_no_state(cluster: Cl
     refused = {"json": b"{", "schema": b"{}", "key": good, "version": unknown, "size": b"x" * 300_000}
     before = refused_records(node, "stranger")  # other tests write as brokers that don't exist, too
     silences = [gauge(each, "Lease", "FallbackApplied") for each in cluster.brokers]
-    # Idempotent: a record that is sent again counts once.
+    # The producer is idempotent, so a record that it retries counts once.
     own = {"queue.buffering.max.messages": 200_000, "enable.idempotence": True}
     producer = Producer(node.client_config(client_id="hostile") | own)
     for number in range(FLOOD):
@@ -278,7 +278,7 @@ def test_hostile_records_are_refused_and_counted_and_change_no_state(cluster: Cl
     disk_of_broker_1_is_full(cluster)
 
 
-# The last one: a reader may need some seconds to see that its topic is another one, and counts nothing meanwhile.
+# This test is the last, because a reader may need some seconds to notice its new topic, and counts nothing meanwhile.
 @pytest.mark.proves("faults.topic-deleted")
 def test_a_deleted_topic_is_made_again_and_protection_goes_on(cluster: Cluster) -> None:
     admin = AdminClient(cluster.client_config(client_id="harness"))

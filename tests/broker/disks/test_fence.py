@@ -54,7 +54,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     directory = tmp_path_factory.mktemp("node")
     with callback_node(directory, settings, users=USERS, properties=SMALL_BURSTS | FENCE) as node:
         yield node
-        # Kafka's line for each sensor at each change of the limits (ClientQuotaManager.updateQuotaMetricConfigs).
+        # Kafka would log this for each sensor at each change of limits (ClientQuotaManager.updateQuotaMetricConfigs).
         assert "already exists. Setting quota to" not in node.log_text()
 
 
@@ -167,7 +167,7 @@ def test_excluded_principals_and_the_brokers_client_ids_alone_pass_the_fence(nod
 # ---- the tap: no burst after a PAUSE, and no long silence on the way down ----
 
 QUOTA: Final = 2_000_000  # bytes/s
-WINDOWS: Final = 3.0  # seconds: as far back as Kafka looks
+WINDOWS: Final = 3.0  # seconds that Kafka's quota looks back
 
 
 @pytest.fixture
@@ -190,12 +190,12 @@ def test_after_a_pause_a_producer_gets_its_quota_not_its_windows_at_once(node: K
     after = meter.total_at(released) + 3 * QUOTA
     eventually(lambda: meter.total_at(time.monotonic()) > after, what="three seconds' bytes")
 
-    # Kafka's two windows, empty, would let it send 2 s of its quota at once. A busy machine makes the acknowledgements
-    # later and not earlier, so no total runs further ahead of the quota because of it.
+    # Kafka's two empty windows would let the producer send 2 s of its quota immediately. A busy machine only delays
+    # acknowledgements, so it doesn't make a total run further ahead of the quota.
     moments = [released + n * meter.RESOLUTION for n in range(int(1.5 / meter.RESOLUTION))]
     ahead = [meter.total_at(at) - meter.total_at(released) - QUOTA * (at - released) for at in moments]
     assert max(ahead) <= QUOTA
-    # A busy machine may hold it up; a tap that doesn't open does so for good.
+    # A busy machine delays the producer for a while; a tap that doesn't open would delay it for good.
     eventually(lambda: meter.rate_over(WINDOWS) >= 0.7 * QUOTA)
 
 
@@ -204,8 +204,8 @@ def test_a_factor_falling_at_once_silences_nobody_as_long_as_kafka_would(node: K
     set_factor(node, 0.3)
     eventually(lambda: gauge(node, "QuotaTable", "LimitFactor") == 0.3)
     wait_for_rate(pytest.approx(0.3 * QUOTA, rel=0.3), eager)
-    # What the broker says: on a busy machine a client may be silent for other reasons. It is 0.2 s on a quiet one, and
-    # (1 - 0.3) / 0.3 times two windows or more if the limit falls at once.
+    # The test reads the broker's throttle time, because a busy machine may silence a client for other reasons. It is
+    # 0.2 s on a quiet machine. If the limit fell immediately, it would be (1 - 0.3) / 0.3 times two windows or more.
     assert 0 < eager.max_throttle(begin) < 4
 
 
@@ -231,7 +231,7 @@ def test_kafkas_own_admin_client_is_told_why_and_of_a_topic_that_exists_as_witho
             assert error is not None
             assert error.error == "PolicyViolationException"
             assert SENTENCE in error.message
-    (error,) = mutate(node, "connect", "create", {topic: 1}).values()  # as a Connect worker at each start
+    (error,) = mutate(node, "connect", "create", {topic: 1}).values()  # a Connect worker does this at each start
     assert error is not None
     assert error.error == "TopicExistsException"
     assert refused(node) == before + 3, "it does not try again"
@@ -245,7 +245,7 @@ def test_a_topic_that_a_producer_names_is_not_created_before_the_pause_ends(node
     before = refused(node)
 
     def is_refused() -> bool:
-        """Whether a broker was asked for the topic, too, in the time that the record has."""
+        """Whether a broker has refused to create the topic before the record timed out."""
         assert attempt(config, "by-itself") is not None
         return refused(node) > before
 
@@ -264,7 +264,7 @@ def test_allow_and_shadow_let_all_be_created_and_shadow_counts(node: KafkaNode, 
     names = (f"shadowed-{number}" for number in count())
 
     def passes_and_is_counted() -> bool:
-        """Of a new topic: until the change holds, the former rule lets all pass, and counts nothing."""
+        """Creates a new topic each time: until the change is in force, the former rule admits all without counting."""
         name, before = next(names), gauge(node, "Fence", "CreationsShadowed")
         assert mutate(node, "app", "create", {name: 1}) == {name: None}
         return gauge(node, "Fence", "CreationsShadowed") > before
@@ -300,7 +300,7 @@ def test_acls_hold_as_with_kafkas_own_authorizer_in_a_pause_too(tmp_path: Path, 
         set_factor(node, 0)
         assert outcomes() == {"alice": TURNED_BACK, "bob": denied, "root": None}, "super users repair things"
         assert attempt(node.client_config(client_id="p"), "t") == TURNED_BACK, "but everybody is no super user"
-        # The first consumer of a cluster, whose group has no topic yet, commits all the same.
+        # A cluster's first consumer can commit, although the topic of offsets doesn't exist yet.
         assert "__consumer_offsets" not in topics(node)
         member = Consumer(node.client_config("root", "first") | {"group.id": "first"})
         member.subscribe(["t"])

@@ -1,4 +1,4 @@
-"""A PAUSE holds up clients, and nothing that Kafka itself does: tiered storage, transactions, share groups."""
+"""A PAUSE stops clients, but nothing that Kafka itself does: tiered storage, transactions, share groups."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,13 +28,13 @@ from tests.broker.support.volumes import MEGA
 TURNED_BACK: Final = "NOT_ENOUGH_REPLICAS"
 USERS: Final = {"broker": "b", "tiering": "t", "alice": "a"}
 HARD: Final = "static.storage.hard"
-# Kafka's clients inside a broker of which this test makes it start each; and those that tests and the harness start.
+# Kafka's own clients that these tests make a broker start; and the client-id prefixes of tests and harness.
 KAFKAS: Final = ("AddPartitionsManager-client-1", "broker-1-txn-marker-sender", "Persister-client-1")
 TESTS: Final = ("harness", "test-", "adminclient-")
 
 
 def tiering_properties(remote: Path) -> dict[str, str]:
-    """Broker properties that offload to a directory that is not on the broker's own disk, every half second."""
+    """Broker properties that offload segments every half second, to a directory outside the broker's own disk."""
     return {
         "remote.log.storage.system.enable": "true",
         "remote.log.storage.manager.class.name": "org.apache.kafka.server.log.remote.storage.LocalTieredStorage",
@@ -51,7 +51,7 @@ def tiering_properties(remote: Path) -> dict[str, str]:
 
 
 def segments(remote: Path) -> int:
-    """How many segments were offloaded."""
+    """The number of offloaded segments."""
     return len(list(remote.rglob("*.log")))
 
 
@@ -59,7 +59,7 @@ def segments(remote: Path) -> int:
 def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     """A broker that offloads segments, on a file system of its own.
 
-    Brokers authenticate, and tiered storage's client logs in as a user whom nothing exempts.
+    Brokers authenticate, and tiered storage's client logs in as a user that no property exempts.
     """
     directory = tmp_path_factory.mktemp("node")
     settings = {"factor.source": "local", "supplier": "witness"}
@@ -127,6 +127,6 @@ def test_no_supplier_is_ever_asked_about_kafkas_own_clients(node: KafkaNode, top
         assert quota_now(node, "broker", client_id, "REQUEST").supplier == "broker", f"{client_id} is exempt"
     asked = {tuple(line.split("\t")) for line in (node.directory / "witness").read_text().splitlines()}
     strangers = {(who, client_id) for who, client_id in asked if not client_id.startswith(TESTS)}
-    # These two are no brokers: a user of its own, and whom the controllers' listener lets in unproven.
+    # Two clients are no brokers: tiered storage's own user, and the unauthenticated one of the controllers' listener.
     others = {("tiering", f"{TIERING}_client_1_{what}") for what in ("admin", "consumer", "producer")}
     assert strangers - others - {(ANYONE, "1")} == set()

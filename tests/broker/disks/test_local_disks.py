@@ -1,4 +1,4 @@
-"""One broker and its own disk, with limits around what is used; test_volumes_that_fill.py fills one."""
+"""One broker and its own disk, with limits around the bytes used; test_volumes_that_fill.py fills a disk."""
 
 import re
 import shlex
@@ -32,7 +32,7 @@ SOFT, HARD = "static.storage.soft", "static.storage.hard"
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    """A broker on a file system of its own, where one can be mounted, that is not empty."""
+    """A broker on a file system that is not empty; it is the broker's own if the machine can mount one."""
     properties = dict(QUICK_QUOTAS) | FENCE | {"log.segment.delete.delay.ms": "100"}
     directory = tmp_path_factory.mktemp("node")
     with own_file_system(directory):
@@ -76,9 +76,9 @@ def test_the_factor_applies_to_the_former_rate_of_an_unlimited_client(node: Kafk
         def is_a_part_of_its_rate() -> bool:
             quota = quota_now(node, ANYONE, "free")
             assert quota.stand_in is not None
-            # As Kafka measured it when the factor fell: just then a busy machine may have held the client up.
+            # Kafka measured this rate when the factor fell; a busy machine may have delayed the client just then.
             assert 1e6 < quota.stand_in < 8e6
-            # The limit follows the factor over a window, and the factor the disk.
+            # The limit follows the factor over a window, and the factor follows the disk.
             return quota.limit == pytest.approx(quota.stand_in * ramp(volume(node).consumed, *limits), rel=0.1)
 
         eventually(is_a_part_of_its_rate)
@@ -87,13 +87,13 @@ def test_the_factor_applies_to_the_former_rate_of_an_unlimited_client(node: Kafk
 
 
 def shown(node: KafkaNode) -> dict[str, float]:
-    """What JMX shows of the limits of the broker's volume."""
+    """The limits of the broker's volume, as JMX shows them."""
     (found,) = Jmx(node).query("quotahost:type=VolumeLimits,*").values() or [{}]
     return found
 
 
 def scraped(node: KafkaNode) -> dict[str, float]:
-    """What the Prometheus endpoint shows of the same volume, by metric without ``quotahost_volume_``."""
+    """The same volume's metrics at the Prometheus endpoint, by name without ``quotahost_volume_``."""
     labels = {"volume": volume(node).name}
     return {each.name.removeprefix("quotahost_volume_"): each.value for each in scrape(node) if each.labels == labels}
 
@@ -126,7 +126,7 @@ def test_a_source_swapped_in_live_sees_the_same_disk(node: KafkaNode, topic: str
 
 
 def drill() -> list[list[str]]:
-    """The arguments of kafka-configs.sh in both commands of the drill in docs/operate.md, but for the address."""
+    """The arguments of kafka-configs.sh in both commands of the drill in docs/operate.md, except the address."""
     text = (ROOT / "docs/operate.md").read_text(encoding="utf-8").partition("## A drill before you enforce\n")[2]
     section = text.partition("```sh\n")[2].partition("```")[0]
     (common,) = re.findall(r'^b="--bootstrap-server \S+ (.*)"$', section, re.MULTILINE)

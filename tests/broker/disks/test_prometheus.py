@@ -1,4 +1,4 @@
-"""A real Prometheus, which is the factor source of a broker whose disk fills; and what all panels and alerts show."""
+"""A real Prometheus is the factor source of a broker whose disk fills, and all panels and alerts have data."""
 
 import shutil
 import time
@@ -32,7 +32,7 @@ NODE_ID: Final = 1
 SOFT, HARD, FULL = 600 * MEGA, 900 * MEGA, 950 * MEGA  # bytes used of a file system of 1 GiB
 #: MBeans that no broker here shows: those of budgets (quotas/test_budgets.py), and of the load (quotas/test_rates.py).
 ELSEWHERE: Final = {"Budget", "TypedFactor", "Load"}
-#: Those of a full disk, and those that only brokers of a cluster show.
+#: MBeans that only a broker with a full disk shows, and MBeans that only brokers of a cluster show.
 OF_A_DISK: Final = {"Cause", "TurnedBack"}
 OF_A_CLUSTER: Final = {
     "Snapshot", "Brokers", "Refused", "ClusterRecord", "FactorSource", "ClusterQuotas", "Usage", "Shares", "Cordon",
@@ -42,7 +42,7 @@ OF_A_CLUSTER: Final = {
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaNode, Server]]:
-    """A broker on a volume of its own, and the server that scrapes it and tells it how full the volume is."""
+    """A broker on a volume of its own, and the server that scrapes the broker and is its factor source."""
     port, directory = free_port(), tmp_path_factory.mktemp("node")
     with (
         prometheus(tmp_path_factory.mktemp("prometheus"), port, broker=str(NODE_ID)) as server,
@@ -59,7 +59,7 @@ def settings(server: Server, port: int) -> dict[str, str]:
         "capacity": "quotahost_volume_capacity_bytes",
         "consumed": "quotahost_volume_consumed_bytes",
         "volume-label": "volume",
-        # By its node.id a broker knows its own volumes, whose limits it shows.
+        # This label has the node.id, by which a broker recognizes its own volumes; it shows their limits.
         "broker-label": "broker",
         "expected": str(NODE_ID),
         "interval": "200ms",
@@ -79,7 +79,7 @@ def settings(server: Server, port: int) -> dict[str, str]:
 
 
 def fill(node: KafkaNode, used: int) -> None:
-    """Makes the broker's disk have about this many bytes used, or as few as it can."""
+    """Fills or frees the broker's disk until about this many bytes are used, or as few as possible."""
     with (node.directory / "ballast").open("ab") as ballast:
         missing = used - shutil.disk_usage(node.directory).used
         if missing < 0:
@@ -97,7 +97,7 @@ def test_a_full_disk_pauses_by_prometheus_and_every_panel_and_alert_shows_it(sce
     eventually(lambda: "QuotahostSilent" not in firing(server))
     with ProducerLoad(node.client_config(client_id="greedy"), "t") as load:
         fill(node, (SOFT + HARD) // 2)
-        # Prometheus may scrape while it fills, and a factor above this one comes first.
+        # Prometheus may scrape while the disk fills, so a larger factor may come first.
         between = pytest.approx(0.5, abs=0.1)
         eventually(lambda: gauge(node, "QuotaTable", "Factor") == between and state(node) == THROTTLE)
         eventually(lambda: len(series(server, bound("factor"), since)) == 1)
@@ -110,7 +110,7 @@ def test_a_full_disk_pauses_by_prometheus_and_every_panel_and_alert_shows_it(sce
         shown_nothing = partial(empty, server, since, ELSEWHERE | OF_A_CLUSTER)
         eventually(lambda: not shown_nothing(), on_timeout=lambda: str(shown_nothing()))
         for each in (*panels(), *rules()):
-            series(server, each.text, since)  # is no error, shown or not
+            series(server, each.text, since)  # raises if the expression is wrong
         assert set(health(server).values()) == {"ok"}
         fill(node, 0)
         eventually(lambda: state(node) == OPEN)
@@ -159,7 +159,7 @@ def test_every_panel_shows_what_brokers_know_of_the_cluster(tmp_path: Path) -> N
     with cluster, prometheus(tmp_path, *ports) as server, ExitStack() as running:
         create_topic(first, "t", partitions=2)
         eventually(lambda: {"QuotahostPipelineSilent", "QuotahostSharesStale"} <= firing(server).keys())
-        # The standby shows it, which is closed once there is a record.
+        # Only the standby shows this metric, and the standby is closed when the first record arrives.
         eventually(lambda: series(server, "quotahost_snapshot_age_seconds", since))
         config = cluster.client_config(client_id="pipeline") | {"allow.auto.create.topics": False}
         create_topic(first, SHARES, config=COMPACTED)

@@ -1,4 +1,4 @@
-"""What a refusal costs: a client that sends on at once is muted, one that backs off isn't, and all bytes are metered.
+"""A refusal mutes a client that retries immediately, but not one that backs off, and all refused bytes are metered.
 
 Kafka's own request quota does the muting. Its longest throttle time is one window, ``quota.window.size.seconds``.
 """
@@ -54,7 +54,7 @@ def turned_back_bytes(node: KafkaNode, topic: str) -> float:
 
 
 def send_until_muted(client: RawClient, topic: str) -> list[RoundTrip]:
-    """Sends large requests until an answer states a throttle time; some seconds of them may have been saved up."""
+    """Sends large requests until an answer states a throttle time; the client may first use up some seconds' credit."""
     trips: list[RoundTrip] = []
     while not trips or trips[-1].throttle_ms == 0:
         assert len(trips) < 20, "the client is never muted"
@@ -82,7 +82,7 @@ def test_a_closed_fence_mutes_who_sends_on_for_a_window_and_who_sends_little_nev
 
 def test_what_was_turned_back_counts_against_no_quota_once_the_fence_is_open(node: KafkaNode, topic: str) -> None:
     set_factor(node, 0)
-    for _ in range(15):  # 15 MB, where a quota of 1 MB/s allows 11 MB in its windows
+    for _ in range(15):  # 15 MB; a quota of 1 MB/s allows 11 MB in its windows
         with RawClient(node, "before") as client:
             assert error(client.produce(topic, LARGE)) == TURNED_BACK
     with RawClient(node, "before") as muted:
@@ -103,7 +103,7 @@ def test_the_bytes_that_a_closed_fence_turns_back_are_metered_in_all_and_by_topi
         client.produce(topic, LARGE)
     assert gauge(node, "Fence", "RejectedBytes") == before + len(LARGE)
     eventually(lambda: turned_back_bytes(node, topic) == len(LARGE))
-    # Kafka's own producer names topics by their ids from 4.1 on.
+    # From 4.1 on Kafka's own producer sends topic ids instead of names.
     config = {"bootstrap.servers": node.bootstrap, "client.id": "java", "acks": "all"}
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(Helper(node.version).ask, "produce", topic, 1, 1, config, timeout=120)
@@ -115,7 +115,7 @@ def test_the_bytes_that_a_closed_fence_turns_back_are_metered_in_all_and_by_topi
 @pytest.mark.proves("kip-13.error-rejected", "v1.throttled-meter")
 def test_a_topic_quota_mutes_a_client_that_sends_on_and_not_one_that_sends_little(node: KafkaNode, topic: str) -> None:
     filler = node.client_config("root", "filler")
-    fill_topic(filler, topic, 1_000)  # so that the topic has a meter, and its credit is counted from now on
+    fill_topic(filler, topic, 1_000)  # creates the topic's meter, so its credit counts from now on
     alter_broker_config(node, {PREFIX + TOTAL: "51K", PREFIX + OWN: f"{topic}:50K"})
     eventually(lambda: gauge(node, "TopicQuotas", "Share") > 0)
     fill_topic(filler, topic, 30_000_000)

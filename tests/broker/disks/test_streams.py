@@ -32,7 +32,7 @@ APPLICATION: Final = {
     "processing.guarantee": "exactly_once_v2",
     "replication.factor": "1",
     "consumer.auto.offset.reset": "earliest",
-    # A commit ends the transaction: a PAUSE is to begin between two.
+    # A commit ends the transaction, and the PAUSE must begin between two commits.
     "commit.interval.ms": "2000",
     "producer.transaction.timeout.ms": "5000",
 }
@@ -65,7 +65,7 @@ def application(node: KafkaNode, tmp_path: Path) -> Iterator[LoggedProcess]:
 
 
 def written(node: KafkaNode, topic: str) -> int:
-    """The end of partition 0 with what no transaction has committed yet; ``end_offset`` leaves that out."""
+    """The end of partition 0 including uncommitted records, which ``end_offset`` leaves out."""
     consumer = Consumer(node.client_config() | {"group.id": "harness-reader", "isolation.level": "read_uncommitted"})
     try:
         return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=60)[1])
@@ -74,7 +74,7 @@ def written(node: KafkaNode, topic: str) -> int:
 
 
 def is_open(node: KafkaNode) -> bool:
-    """Whether a transaction that has written to ``copy`` has not ended."""
+    """Whether a transaction that has written to ``copy`` is still open."""
     return end_offset(node, "copy") < written(node, "copy")
 
 

@@ -1,4 +1,4 @@
-"""Volumes that are really filled, each a file system of its own: two of one broker, and a follower's (proposal 035)."""
+"""The tests fill real volumes, each a file system of its own: two of one broker, and a follower's (proposal 035)."""
 
 import hashlib
 import time
@@ -34,17 +34,17 @@ from tests.broker.support.volumes import (
     used,
 )
 
-VOLUME: Final = 100 * MEGA  # bytes of each
+VOLUME: Final = 100 * MEGA  # bytes of each volume
 SOFT, HARD = 28 * MEGA, 60 * MEGA  # bytes used
 LATE: Final = 40 * MEGA  # a soft limit nearer to the hard one, so that the volume is full soon
 QUOTA: Final = 6 * MEGA  # bytes/s of each client
-KEPT: Final = 44 * MEGA  # bytes to which retention holds a topic: half of the way
-#: Near the hard limit the default floor, 35 kB/s, would take longer.
+KEPT: Final = 44 * MEGA  # bytes to which retention limits a topic: halfway between SOFT and HARD
+#: Near the hard limit the default floor, 35 kB/s, would fill the volume too slowly.
 PRODUCERS: Final = {"validity": "10s", "static.produce": str(QUOTA), "floor.bytes": "150000"}
 SETTINGS: Final = PRODUCERS | {
     "factor.source": "local",
     "static.storage.soft": str(SOFT),
-    "static.storage.hard.min-free-percent": "0.4",  # of VOLUME: it means HARD
+    "static.storage.hard.min-free-percent": "0.4",  # of VOLUME; the same limit as HARD
 }
 SEGMENTS: Final = {"segment.bytes": str(1 << 20)}
 
@@ -89,7 +89,7 @@ def test_a_volume_held_between_limits_by_retention_gives_producers_that_share_of
 def test_one_full_volume_stops_producers_at_its_hard_limit_also_those_writing_to_an_empty_one(node: KafkaNode) -> None:
     to_full, to_empty = topic_on_each(node.data_dirs, lambda topic: create_topic(node, topic, config=SEGMENTS))
     ballast = node.data_dirs[0] / "ballast"
-    ballast.write_bytes(bytes(34 * MEGA))  # another program's
+    ballast.write_bytes(bytes(34 * MEGA))  # stands for another program's files
     alter_broker_config(node, {PREFIX + "static.storage.soft": str(LATE)})
     with (
         VolumeWatch(node, node.data_dirs) as watch,
@@ -113,17 +113,17 @@ def test_one_full_volume_stops_producers_at_its_hard_limit_also_those_writing_to
     alter_broker_config(node, {PREFIX + "static.storage.soft": None})
 
 
-# ---- a follower's, which replication alone fills: it stops the producers of the other broker ----
+# ---- a follower's volume, which only replication fills, stops the producers of the other broker ----
 
 LARGE, SMALL = 1000 * MEGA, 80 * MEGA  # bytes of the volumes of brokers 1 and 2
-OLD: Final = 10 * MEGA  # bytes of the topic that is deleted in the end
+OLD: Final = 10 * MEGA  # bytes of the topic that is deleted at the end
 BALLAST: Final = 25 * MEGA  # bytes
-#: Of either broker, in bytes free.
+#: The limits of both brokers, in bytes free.
 FREE: Final = {"soft": 42 * MEGA, "hard": 20 * MEGA}
 
 
 def log_of(node: KafkaNode, topic: str) -> tuple[int, str]:
-    """The bytes of a topic's partition on a broker's disk: how many, and their digest."""
+    """The number of bytes of a topic's partition on a broker's disk, and their digest."""
     segments = sorted(node.data_dirs[0].glob(f"{topic}-0/*.log"))
     content = b"".join(segment.read_bytes() for segment in segments)
     return len(content), hashlib.sha256(content).hexdigest()
@@ -140,9 +140,9 @@ def test_a_followers_disk_filled_by_replication_stops_the_leaders_producers_and_
     leader, follower = cluster.brokers
     large, small = directories = [node.data_dirs[0] for node in cluster.brokers]
     with small_volume(large, LARGE), small_volume(small, SMALL), cluster:
-        (small / "ballast").write_bytes(bytes(BALLAST))  # what another program has there
+        (small / "ballast").write_bytes(bytes(BALLAST))  # stands for another program's files
         wait_for_state(cluster, OPEN)
-        # In its first seconds a new cluster has no topic of snapshots, and a disk of 80 MB is full by then.
+        # A new cluster has no snapshots topic in its first seconds. A producer would fill 80 MB in this time.
         eventually(lambda: gauge(leader, f"Snapshot,name={follower.node_id}", "Age") >= 0)
         place_topics(cluster, {"old": [1, 2], "t": [1, 2]})
         fill_topic(leader.client_config(client_id="before"), "old", OLD)
@@ -161,7 +161,7 @@ def test_a_followers_disk_filled_by_replication_stops_the_leaders_producers_and_
                 eventually(lambda at=node: published(at).consumed == pytest.approx(used(at.data_dirs[0]), abs=MEGA))
                 assert never_ran_out_of_space(node)
             delete_topics(cluster, "old")
-            # What waits in the client, 1 MB, fits into the room. If it went on, this would be full on a busy machine.
+            # The client's queued records, 1 MB, fit into the free space. New records could fill it on a busy machine.
             assert load.drain() == 0, "producers are let go"
             wait_for_state(cluster, THROTTLE)
         assert load.errors == []

@@ -1,4 +1,4 @@
-"""A volume that fills: what ``explain`` and ``top`` show of it, and where new topics go meanwhile (``cordon``)."""
+"""A volume fills: ``explain`` and ``top`` show the reason, and ``cordon`` keeps new topics away from the volume."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -25,9 +25,9 @@ from tests.broker.support.volumes import (
     used,
 )
 
-VOLUME: Final = 100 * MEGA  # bytes of each
+VOLUME: Final = 100 * MEGA  # bytes of each volume
 SOFT: Final = 20 * MEGA  # bytes used
-RATE: Final = 250_000  # bytes/s of a writer: a busy machine takes minutes for the tests, and no volume may be full
+RATE: Final = 250_000  # bytes/s of a writer: no volume may fill in the minutes that a busy machine takes
 SETTINGS: Final = {
     "factor.source": "local",
     "static.produce": "20M",
@@ -49,7 +49,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 
 def topic_at(directory: Path) -> str:
-    """A topic of the module with its first partition in a log directory."""
+    """The module's topic whose first partition lies in this log directory."""
     return next(each.name for each in directory.iterdir() if each.name.startswith("volume-")).rpartition("-")[0]
 
 
@@ -81,7 +81,7 @@ def test_explain_and_top_show_what_fills_a_volume_who_writes_and_what_a_shorter_
         eventually(lambda: load.meter.bytes > RATE)
 
         def all_is_shown() -> bool:
-            """Of a volume that grows meanwhile: a busy machine may hold the writer up."""
+            """Checks the output for a volume that grows meanwhile; raises while a busy machine delays the writer."""
             code, text = explain("--broker-id", OWN_ID, "--volume", full, "--interval", "2s")
             assert code == 0, text
             assert field(text, "capacity") == "100 MB"
@@ -108,7 +108,7 @@ def test_explain_and_top_show_what_fills_a_volume_who_writes_and_what_a_shorter_
             first = terminal.line(rf"^1 +{OWN_ID} .* 0\.\d+\s*$").split()
             second = terminal.line(f"^2 +{OWN_ID} ").split()
             terminal.press(b"1")
-            # Once there is a rate: a busy machine may hold the writer up.
+            # Wait for a rate first, because a busy machine may delay the writer.
             terminal.line(rf"^{topic} .*[kM]B/s\s*$")
             writes = terminal.line("client-id writer").split()
             terminal.press(b"\x1bq")
@@ -123,7 +123,7 @@ def test_explain_and_top_show_what_fills_a_volume_who_writes_and_what_a_shorter_
 def test_a_volume_above_its_soft_limit_gets_no_new_replicas_but_what_an_operator_says_holds(node: KafkaNode) -> None:
     full, other = map(str, node.data_dirs)
     eventually(lambda: cordoned(node) == [full])
-    # Kafka shows a new config a moment before it goes by it.
+    # Kafka shows a new config shortly before it applies the config.
     tries = count()
     eventually(lambda: places_of_new_topics(node, f"before-{next(tries)}") == {node.data_dirs[1]})
     node.stop()
@@ -144,7 +144,7 @@ def test_a_volume_above_its_soft_limit_gets_no_new_replicas_but_what_an_operator
 
 
 def test_a_volume_that_kafka_has_taken_offline_is_listed_as_lost(node: KafkaNode) -> None:
-    """It can still be read, and stays offline until the broker starts again: so this is the last test."""
+    """The volume can still be read. It stays offline until the broker restarts, so this is the last test."""
     place = node.data_dirs[1]
     alter_broker_config(node, {PREFIX + "shadow": "all"})
     with suppress(OSError), (place / "ballast").open("wb") as ballast:

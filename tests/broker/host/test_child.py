@@ -1,4 +1,4 @@
-"""Python in a process of its own: its death in any way harms no client, and it is replaced without a restart."""
+"""Python runs in a process of its own: its death harms no client, and a new Python replaces it without a restart."""
 
 import os
 import signal
@@ -28,18 +28,18 @@ from tests.broker.support.seen import ANYONE, gauge, has_own_quota
 
 VALIDITY: Final = 5  # seconds
 GENERATION: Final = PREFIX + "python.generation"
-#: The supplier's versions, by the rate that each gives in its code; the last one can't import quotahost.
+#: The rate in the code of each version of the supplier; the last version can't import quotahost.
 RATES: Final = {"v1": "5e6", "v2": "7e6", "broken": "1 / 0", "half": "5e6"}
 
 
 @pytest.fixture(scope="module")
 def current(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A link to the environment that a new Python comes from; beside it is one with each version of the supplier."""
+    """The link to the environment of the next Python; beside it is an environment for each version of the supplier."""
     folder = tmp_path_factory.mktemp("environments")
     for version, rate in RATES.items():
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / version)], check=True)
         packages = next((folder / version).glob("lib/python*/site-packages"))
-        # Its own folder is first: a plugin of another version elsewhere has no say.
+        # The environment's own folder comes first, so no other version of the plugin is imported.
         (packages / "ours.pth").write_text(f"import site; site.addsitedir({site.getsitepackages()[0]!r})\n")
         copytree(PLUGINS / "outsider-1.0.dist-info", packages / "outsider-1.0.dist-info")
         code = (PLUGINS / "outsider.py").read_text().replace("RATE = 5_000_000.0", f"RATE = {rate}")
@@ -64,7 +64,7 @@ def node(tmp_path_factory: pytest.TempPathFactory, current: Path) -> Iterator[Ka
 
 @pytest.fixture(scope="module")
 def load(node: KafkaNode) -> Iterator[ProducerLoad]:
-    """A client with a quota that it uses up, whatever happens to Python."""
+    """A producer that uses up its quota during all tests."""
     with ProducerLoad(node.client_config(client_id="good"), "t") as load:
         eventually(lambda: has_own_quota(node, ANYONE, "good"))
         yield load
@@ -80,12 +80,12 @@ def _the_client_keeps_its_quota(node: KafkaNode, load: ProducerLoad) -> Iterator
 
 
 def pythons(pid: int) -> list[int]:
-    """The processes that this one has started, of a Python that serves or is to serve."""
+    """The child processes of ``pid`` in which a Python serves or starts."""
     return [child for child in children(pid) if "broker.host.bridge" in command(child)]
 
 
 def harm(node: KafkaNode, how: str) -> None:
-    """Has the supplier do this to its process when it is next asked about a client whose id begins with "faulty"."""
+    """Makes the supplier harm its process in this way when a client-id that begins with "faulty" arrives next."""
     tell(Path(node.env["ROLES"]) / "supplier", how)
 
 
@@ -104,7 +104,7 @@ def lead(current: Path, version: str) -> None:
 @pytest.mark.proves("faults.native-crash")
 def test_a_kill_under_load_fails_no_request_and_new_clients_are_answered_again(node: KafkaNode, current: Path) -> None:
     start, before = node.log.end(), gauge(node, "Host", "Restarts")
-    lead(current, "broken")  # who dies comes back as it was
+    lead(current, "broken")  # the next Python uses the environment of the one that died
     os.kill(pythons(node.pid)[0], signal.SIGKILL)
     known_again(node, *(f"new-{n}" for n in range(100)))
     node.wait_for_log(r"it starts again in 500 ms. the process \d+ ended by SIGKILL", start=start)
@@ -124,7 +124,7 @@ def test_a_native_crash_ends_python_alone_and_the_next_one_answers(node: KafkaNo
     known_again(node, f"faulty-{how}")
     node.wait_for_log(f"it starts again .* ended {ended}", start=start)
     if how in ("segfault", "abort"):
-        node.wait_for_log("outsider.py", start=start)  # where it was: a stack by faulthandler
+        node.wait_for_log("outsider.py", start=start)  # the stack that faulthandler writes
 
 
 def test_what_a_plugin_prints_goes_to_the_log_and_what_it_reads_is_empty(node: KafkaNode) -> None:
@@ -147,7 +147,7 @@ def test_a_process_that_a_plugin_forks_ends_by_sigterm(node: KafkaNode) -> None:
 @pytest.mark.proves("faults.hang")
 def test_a_plugin_that_hangs_beyond_validity_is_killed_with_its_process(node: KafkaNode) -> None:
     start = node.log.end()
-    # In this test alone, since a busy machine may hold up the Python of the others for some seconds.
+    # Only this test has a short validity, because a busy machine may delay Python for some seconds in the others.
     with changed(node, {"validity": f"{VALIDITY}s"}):
         harm(node, "gil-for-good")
         introduce_clients(node, ["faulty-gil"])
@@ -161,8 +161,8 @@ def test_a_broker_that_was_stopped_for_longer_than_validity_goes_on_with_its_pyt
     before, python = (gauge(node, "Lease", "FallbackApplied"), gauge(node, "Host", "Restarts")), pythons(node.pid)
     with changed(node, {"validity": f"{VALIDITY}s"}):
         os.kill(python[0], signal.SIGSTOP)
-        time.sleep(0.3)  # by then no call of it is under way, whose end would renew the lease
-        os.kill(node.pid, signal.SIGSTOP)  # both stand still, as on a machine that is moved
+        time.sleep(0.3)  # wait until no call is under way, because its end would renew the lease
+        os.kill(node.pid, signal.SIGSTOP)  # both stand still, as when a virtual machine is moved
         time.sleep(1.5 * VALIDITY)
         os.kill(node.pid, signal.SIGCONT)
         os.kill(python[0], signal.SIGCONT)
@@ -212,14 +212,14 @@ def test_a_broker_leaves_no_process_behind(tmp_path: Path, current: Path) -> Non
         alter_broker_config(other, {GENERATION: "2"})
         eventually(lambda: len(now := pythons(other.pid)) == 1 and now != last)
         last = pythons(other.pid)
-        os.kill(other.pid, signal.SIGKILL)  # it alone
+        os.kill(other.pid, signal.SIGKILL)  # the broker without its child
         eventually(lambda: not command(last[0]))
         other.kill()
         start = other.log.end()
         other.start()
-        # This node's controller may serve before Kafka applies to the broker what is stored: then the generation counts
-        # as a new one, a second Python takes the first one's place, and a change that comes meanwhile has to be sent
-        # again.
+        # This node's controller may serve before Kafka applies the stored properties to the broker. Then the stored
+        # generation counts as new, a second Python replaces the first one, and a change that arrives meanwhile must be
+        # sent again.
         eventually(lambda: [alter_broker_config(other, {PREFIX + "static.produce": "5M"})], 120)
         other.wait_for_log("reconfigured", start=start)
         last = eventually(lambda: now if len(now := pythons(other.pid)) == 1 else None)

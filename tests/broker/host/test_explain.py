@@ -39,7 +39,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 
 def fact(node: KafkaNode, user: str, label: str, client_id: str = "app") -> str:
-    """What explain says of one client behind this label."""
+    """The text behind this label in explain's output for one client."""
     return field(explain_client(node, user, client_id)[1], label)
 
 
@@ -54,7 +54,7 @@ def test_python_threads_that_have_answered_leave_the_jvm(node: KafkaNode) -> Non
 
 
 def ends(node: KafkaNode, user: str, expected: str, client_id: str = "app") -> str:
-    """Waits until this is the last line, and returns the whole text."""
+    """Waits until explain's last line is the expected one; returns the whole text."""
 
     def told() -> str:
         _, text = explain_client(node, user, client_id)
@@ -66,7 +66,7 @@ def ends(node: KafkaNode, user: str, expected: str, client_id: str = "app") -> s
 
 @contextmanager
 def changed(node: KafkaNode, settings: dict[str, str]) -> Iterator[None]:
-    """Has these settings for a while, and waits until those from before hold again."""
+    """Applies these settings for the time of a ``with`` block, and waits until the former ones are in force again."""
     with changed_live(node, settings):
         yield
     eventually(lambda: fact(node, "alice", "state") == "OPEN" and fact(node, "alice", "mode") == "enforce")
@@ -83,7 +83,7 @@ def test_the_supplier_of_the_quota_that_limits_a_client_is_named_and_top_shows_w
         text = ends(node, "alice", "PRODUCE is limited by the user's quota of client-quotas.")
 
         def held() -> tuple[dict[str, Any], list[str]]:
-            """Each user's busiest row, and what a person reads of bob's, while no stall holds the two up."""
+            """Each user's busiest row, and the printed lines of bob; raises while a stall delays one of them."""
             rows = {row["user"]: row for row in reversed(top("--pid", node.pid, "--type", "PRODUCE")["rows"])}
             assert rows["alice"]["bound_by"] == rows["bob"]["bound_by"] == "quota"
             lines = quotahost(*once, "--held", "--filter", "bob").stdout.splitlines()
@@ -96,7 +96,7 @@ def test_the_supplier_of_the_quota_that_limits_a_client_is_named_and_top_shows_w
     assert field(text, "quota") == "2,000,000 bytes/s (2M), shared by user alice"
     assert field(text, "from") == "supplier client-quotas"
     assert field(text, "limit") == "2,000,000 bytes/s (2M)"
-    shown = ("scope", "client_id", "quota", "address")  # the authorizer saw from where they wrote
+    shown = ("scope", "client_id", "quota", "address")  # the authorizer has seen the clients' addresses
     assert [rows["alice"][name] for name in shown] == ["user", "", 2e6, "127.0.0.1"]
     assert [rows["bob"][name] for name in shown] == ["client", "app", 3e6, "127.0.0.1"]
     assert lines[0].startswith(f"broker {OWN_ID} (pid {node.pid})  OPEN  factor 1  fence open")
@@ -115,7 +115,7 @@ def test_whom_nothing_limits_is_told_why_and_who_is_not_known(node: KafkaNode) -
         eventually(lambda: producer.meter.bytes > 0)
     assert has_own_quota(node, "carol", "app")
     why = "its principal is in static.excluded.principal.name.list or exempt.principals"
-    # Java exempts it at once, and learns from Python why.
+    # Java exempts the client immediately, and learns the reason from Python.
     eventually(lambda: fact(node, "carol", "exempt") == why)
     assert "Nothing limits this client, as it is exempt" in explain_client(node, "carol", "app")[1]
     code, text = explain_client(node, "User:alice", "never")
@@ -131,7 +131,7 @@ def test_a_factor_set_live_is_named_with_its_cause_also_where_there_is_no_quota(
             text = ends(node, "alice", "PRODUCE is limited by the factor 0.5: fixed by plugin.fixed.factor=0.5.")
         assert field(text, "state") == "THROTTLE"
         assert field(text, "quota") == "2,000,000 bytes/s (2M), shared by user alice"
-        # The limit follows the factor over the windows.
+        # The limit follows the factor over Kafka's windows.
         eventually(lambda: fact(node, "alice", "limit") == "1,000,000 bytes/s (1M), by the factor 0.5")
         assert field(explain_client(node, "alice", "app", "FETCH")[1], "limit") == "unlimited"
         alter_broker_config(node, {PREFIX + "static.produce": "unlimited"})
@@ -140,7 +140,7 @@ def test_a_factor_set_live_is_named_with_its_cause_also_where_there_is_no_quota(
 
 
 def counted(node: KafkaNode, rule: str, attribute: str) -> float:
-    """What one rule in shadow has counted; 0 before its MBean is there."""
+    """A count of one rule in shadow; 0 before the rule's MBean exists."""
     beans = Jmx(node).query(f"quotahost:type=Shadow,name={rule}")
     return sum(float(bean[attribute]) for bean in beans.values())
 
@@ -151,7 +151,7 @@ def test_a_supplier_tried_in_shadow_limits_nobody_and_tells_whom_it_would(node: 
 
     with load(node, "alice", "tried"):
         with changed(node, {"shadow": "supplier.client-quotas"}):
-            # static, which stands behind it, is in force now.
+            # The next supplier, static, is in force now.
             eventually(lambda: told("limit") == "3,000,000 bytes/s (3M)")
             would = "supplier client-quotas would give 2,000,000 bytes/s (2M), shared by user alice; uses "
             eventually(lambda: "would be delayed" in told("in shadow"))
@@ -160,7 +160,7 @@ def test_a_supplier_tried_in_shadow_limits_nobody_and_tells_whom_it_would(node: 
             assert told("mode") == "enforce, but for what is in shadow: supplier.client-quotas"
             for attribute in ("Bytes", "Seconds"):
                 eventually(lambda counts=attribute: counted(node, "supplier.client-quotas", counts) > 0)
-            # With the other one in shadow, too, nothing is in force, and Kafka measures what the first would limit.
+            # If static is in shadow, too, no quota is in force. Kafka measures what client-quotas would limit.
             alter_broker_config(node, {PREFIX + "shadow": "supplier.client-quotas,supplier.static"})
             eventually(lambda: told("limit") == "unlimited")
             eventually(lambda: "would be delayed" in told("in shadow"))

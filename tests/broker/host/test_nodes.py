@@ -1,4 +1,4 @@
-"""quotahost on several versions of Kafka, on one without all that is no public API, and on controllers."""
+"""quotahost runs on several versions of Kafka, on a Kafka that lacks the non-public APIs, and on controllers."""
 
 import re
 from pathlib import Path
@@ -21,7 +21,7 @@ from tests.broker.support.node import FACTOR, FIXED, callback_node, callback_pro
 from tests.broker.support.numbers import attempt
 from tests.broker.support.seen import OPEN, PAUSE, causes, gauge, state
 
-# The oldest and the newest each time: what lies between has the interfaces of one of them (test_shapes.py).
+# Each run tests the oldest and the latest version; those between have the interfaces of one of them (test_shapes.py).
 BETWEEN = [pytest.param(version, marks=pytest.mark.long) for version in ("4.1.1", "4.2.0")]
 
 
@@ -44,7 +44,7 @@ def bounds(node: KafkaNode) -> set[float | None]:
     return {quota.bound for quota in enforced_quotas(node, "PRODUCE", client_id="p")}
 
 
-# ---- without what is no public API: -Dquotahost.internals.without=NAME,... takes it away, as a later Kafka might ----
+# ---- without non-public APIs: -Dquotahost.internals.without=NAME,... removes them, as a later Kafka might ----
 
 SOURCE: Final = ROOT / "java-shim/src/main/java/org/quotahost/internals/Internals.java"
 NAMES: Final = re.findall(r'new Internal<>\(\s*"(\w+)"', SOURCE.read_text())
@@ -99,7 +99,7 @@ def test_all_callbacks_of_a_node_have_one_interpreter_and_show_every_metric_of_t
             return True
 
         eventually(shows_all)
-        # Among Kafka's own, too.
+        # Kafka lists these MBeans among its own, too.
         beans = Jmx(node).query("kafka.server:type=plugins,bean=QuotaTable,*")
         roles = {role for role in ("broker", "controller") for name in beans if f"role={role}" in name}
         assert roles == {"broker", "controller"}
@@ -113,7 +113,7 @@ def test_a_controller_refuses_new_topics_while_a_disk_of_a_broker_is_full(tmp_pa
     properties = callback_properties(settings) | FENCE
     cluster = Cluster(tmp_path, brokers=1, controllers=1, classpath=[JAR], properties=properties)
     (broker,), (controller,) = cluster.brokers, cluster.controllers
-    # It reaches the broker by a name of several addresses, of which nobody listens at the first.
+    # The controller reaches the broker by a name with several addresses, and no process listens at the first one.
     hosts = tmp_path / "hosts"
     hosts.write_text("127.0.0.2 localhost\n127.0.0.1 localhost\n")
     controller.jvm_options = [*controller.jvm_options, f"-Djdk.net.hosts.file={hosts}"]

@@ -1,4 +1,4 @@
-"""The plugins' own Kafka client: with certificates, with tokens, with no rights, refused, and cut off."""
+"""The plugins' own Kafka client: its certificates, tokens and rights, refused logins, and a network that fails."""
 
 import re
 import shutil
@@ -37,7 +37,7 @@ SETTINGS: Final = {
     "snapshots.period": "500ms",
     "static.storage.hard.min-free-bytes": "1",
 }
-#: The broker asks each connection for its password again after so many ms.
+#: The broker demands that each connection authenticates again after this many ms.
 AGAIN: Final = {"connections.max.reauth.ms": "3000"}
 
 
@@ -46,14 +46,14 @@ def tls(node: KafkaNode, broker: Identity, trusted: Path, port: int) -> dict[str
         "ssl.keystore.location": str(broker.keystore), "ssl.keystore.password": PASSWORD,
         "ssl.keystore.type": "PKCS12", "ssl.truststore.location": str(trusted),
         "ssl.truststore.password": PASSWORD, "ssl.truststore.type": "PKCS12", "ssl.client.auth": "required",
-        "ssl.cipher.suites": "TLS_AES_256_GCM_SHA384",  # a name of Java's alone
+        "ssl.cipher.suites": "TLS_AES_256_GCM_SHA384",  # a name that only Java knows
     }  # fmt: skip
     own = {f"listener.name.tls.{name}": value for name, value in stores.items()}
     return listener_properties(node, "TLS", "SSL", port, port) | own
 
 
 def own_login(node: KafkaNode, user: str) -> dict[str, str]:
-    """Settings by which the plugins' client connects as this user."""
+    """Settings with which the plugins' client connects as this user."""
     return {f"kafka.{name}": text for name, text in node.client_config(user).items()}
 
 
@@ -62,7 +62,7 @@ def connected(node: KafkaNode, name: str = "publish-volumes") -> bool:
 
 
 def of_sockets(node: KafkaNode, attribute: str, which: str) -> float:
-    """The sum of this number of Kafka's over those of its listeners' beans that are meant."""
+    """The sum of an attribute over the MBeans of Kafka's listeners that ``which`` selects."""
     found = Jmx(node).query(f"kafka.server:type=socket-server-metrics,listener={which}")
     return sum(float(bean[attribute]) for bean in found.values())
 
@@ -74,13 +74,13 @@ def check_publishes_in_a_pause(node: KafkaNode, listener: str = "TLS") -> None:
     eventually(lambda: state(node) == PAUSE)
 
     def flow() -> bool:
-        """Whether snapshots follow each other without an error; a broker that stalls for 5 s is one, too."""
+        """Whether snapshots follow each other without an error; a stall of the broker for 5 s also counts as one."""
         errors, end = gauge(node, "Publication", "Errors"), end_offset(node, SNAPSHOTS)
         eventually(lambda: end_offset(node, SNAPSHOTS) > end + 1)
         return gauge(node, "Publication", "Errors") == errors
 
     eventually(flow, what="snapshots flow while producers are stopped")
-    # The listener asks each for its certificate or token.
+    # The listener demands a certificate or a token from each client.
     of_plugins = f"{listener},*,clientSoftwareName=confluent-kafka-python"
     eventually(lambda: connected(node) and of_sockets(node, "connections", of_plugins))
     assert PASSWORD not in node.log_text()
@@ -118,7 +118,7 @@ def test_by_default_it_connects_as_the_broker_also_with_renewed_certificates(tmp
     port = free_port()
 
     def renew(kind: str, file: Path) -> None:
-        """A file is read again, too, when its name is set once more (KIP-226)."""
+        """Sets the file's name; Kafka reads the file again even if the name is the same (KIP-226)."""
         file = Path(shutil.copy(file, used / f"{kind}.p12")) if in_place else file
         alter_broker_config(node, {f"listener.name.tls.ssl.{kind}.location": str(file)}, broker=1)
 
@@ -136,7 +136,7 @@ def test_by_default_it_connects_as_the_broker_also_with_renewed_certificates(tmp
     with Proxy(port) as network:
         node.properties |= FENCE | tls(node, replace(broker, keystore=keystore), trusted, port)
         node.properties |= listener_properties(node, "TLS", "SSL", port, network.port)
-        # Kafka takes the files over for one thread after the other: the first that does must be the last.
+        # Kafka's network threads adopt the files one after the other; a single thread adopts them in one step.
         node.properties |= {"inter.broker.listener.name": "TLS", "num.network.threads": "1"}
         with node:
             eventually(lambda: connected(node))
@@ -157,7 +157,7 @@ def test_by_default_it_connects_as_the_broker_also_with_renewed_certificates(tmp
 
 def test_without_rights_readers_and_writers_try_again_seldom_as_the_authorizer_logs_each_try(tmp_path: Path) -> None:
     node = callback_node(tmp_path, users={"weak": "hush-hush"})
-    weak = own_login(node, "weak") | {"startup.grace": "20s"}  # until then it might be the start
+    weak = own_login(node, "weak") | {"startup.grace": "20s"}  # missing rights are logged only after this time
     fence = FENCE | {f"{PREFIX}fence.authorizer": STANDARD, "super.users": "User:ANONYMOUS"}
     node.properties |= callback_properties(SETTINGS | weak) | fence
     with node:
@@ -174,7 +174,7 @@ def test_without_rights_readers_and_writers_try_again_seldom_as_the_authorizer_l
 
 # ---- tokens: brokers log in to each other by OAUTHBEARER, as for OpenID Connect, and so do the plugins ----
 
-# They name the brokers' principal, which so stands in no property: it is not exempt, and yet each PAUSE ends.
+# The tokens name the brokers' principal, so no property has it: it is not exempt, and yet each PAUSE ends.
 SECRETS: Final = {"broker": "hush-of-the-broker", "alice": "hush-of-alice"}
 EXCLUDED: Final = f"{PREFIX}static.excluded.principal.name.list"
 PORT: Final = free_port()
@@ -182,7 +182,7 @@ KAFKAS: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearer"
 
 
 def login(endpoint: TokenEndpoint, client: str, secret: str) -> dict[str, str]:
-    """That of a Java client."""
+    """The login properties of a Java client."""
     return {
         "sasl.jaas.config": f'{KAFKAS}LoginModule required clientId="{client}" clientSecret="{secret}";',
         "sasl.login.callback.handler.class": f"{KAFKAS}LoginCallbackHandler",
@@ -221,7 +221,7 @@ def node(tmp_path_factory: pytest.TempPathFactory, endpoint: TokenEndpoint) -> I
 
 def test_plugins_publish_by_the_brokers_own_token_also_in_a_pause(node: KafkaNode) -> None:
     def renewed() -> float:
-        """How many logins were renewed on their connection (KIP-368)."""
+        """The number of connections that have authenticated again (KIP-368)."""
         return of_sockets(node, "successful-reauthentication-total", "TOKENS,networkProcessor=*")
 
     def renewed_without_error() -> bool:
@@ -269,11 +269,11 @@ def test_commands_take_the_file_of_javas_client(endpoint: TokenEndpoint, tmp_pat
     assert "a-wrong-one" not in words
 
 
-# ---- logins that are refused; tests/unit/kafka/test_clients.py has the same of a certificate ----
+# ---- refused logins; tests/unit/kafka/test_clients.py tests refused certificates ----
 
 
 def give(node: KafkaNode, password: str, user: str = "quotahost") -> None:
-    """The user has this password from now on."""
+    """Sets the user's password."""
     admin = AdminClient(node.client_config())
     scram = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
     change = UserScramCredentialUpsertion(user, scram, password.encode())
@@ -281,7 +281,7 @@ def give(node: KafkaNode, password: str, user: str = "quotahost") -> None:
 
 
 def refused(node: KafkaNode) -> float:
-    """How many logins the broker has refused since its start."""
+    """The number of logins that the broker has refused since its start."""
     return of_sockets(node, "failed-authentication-total", "*,networkProcessor=*")
 
 
@@ -315,14 +315,14 @@ def test_a_wrong_password_costs_a_few_logins_a_minute_and_is_over_soon_after(tmp
         why = "__quotahost_cluster_volumes is not read yet (not connected: the broker refuses the user, the password"
         eventually(lambda: why in explain_client(node, ANYONE, "app")[1])
         check_costs_little_and_is_over_soon(node)
-        # Of a password with which all are connected.
+        # The password changes while all clients are connected with it.
         give(node, "another")
         check_costs_little_and_is_over_soon(node)
 
 
 @pytest.mark.long
 def test_brokers_whose_own_login_was_refused_for_a_while_publish_again_soon_after(tmp_path: Path) -> None:
-    """An Admin client of Kafka's that was refused asks nobody until its metadata expires (AdminMetadataManager)."""
+    """A refused Admin client of Kafka's sends no requests until its metadata expires (AdminMetadataManager)."""
     settings = {"factor.source": "snapshots", "tasks": "publish-volumes", "startup.grace": "1s"}
     login = {"users": {"broker": "own"}, "mechanism": "SCRAM-SHA-512", "inter_broker_user": "broker"}
     with callback_node(tmp_path, settings, properties=AGAIN, **login) as node:
@@ -353,7 +353,7 @@ def test_a_network_lost_beyond_validity_leads_to_the_fallback(tmp_path: Path, fa
             own = listener_properties(node, "PROXIED", "PLAINTEXT", port, proxy.port)
             node.properties = callback_properties(settings) | FENCE | own
         with cluster:
-            # For startup.grace a broker waits for others; so each must know the other, and the silence outlast that.
+            # For startup.grace a broker waits for others, so each must know the other, and the silence must be longer.
             eventually(lambda: all(Jmx(node).query("quotahost:type=Snapshot,*") for node in (one, two)))
             eventually(lambda: state(one) == state(two) == OPEN)
             for proxy in (first, second):

@@ -1,8 +1,8 @@
-"""Wrong properties: at the start they end the broker with one error that names property, value and remedy.
+"""Wrong properties end a starting broker with one error that names property, value and remedy.
 
-Each start takes seconds. So there is one for each way by which an error comes to Kafka; tests without a broker hold the
-words of all others. What Kafka has stored is in force after a restart, whatever a plugin thinks of it; and a host's
-restart, in the same broker.
+Each start takes seconds, so each way by which an error reaches Kafka has one test. Tests without a broker check the
+texts of all other errors. Properties that Kafka has stored are in force after a restart of the broker, even if a plugin
+refuses its own, and also after a restart of the host in the same broker.
 """
 
 import os
@@ -73,8 +73,8 @@ def test_the_last_line_names_the_plugin_that_ends_the_process(tmp_path: Path) ->
 def test_nothing_in_the_working_directory_runs_in_the_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = plant(tmp_path / "cwd")
     monkeypatch.chdir(tmp_path / "cwd")
-    # An empty part is the working directory, as in PYTHONPATH=$PYTHONPATH:/opt/plugins. The other one's handler would
-    # take HotSpot's signals.
+    # An empty part of PYTHONPATH is the working directory, as in PYTHONPATH=$PYTHONPATH:/opt/plugins. The handler of
+    # PYTHONFAULTHANDLER would take HotSpot's signals.
     env = {"PYTHONPATH": f"{os.pathsep}{PLUGINS}", "PYTHONFAULTHANDLER": "1", "ROLES": str(tmp_path), "LC_ALL": "C"}
     (tmp_path / "supplier").write_text("größer", "utf-8")  # the plugin reads it as `python3 -I` would in that locale
     with callback_node(tmp_path / "node", {"supplier": "outsider"}, env=env) as node:
@@ -96,7 +96,7 @@ GUEST = """
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Holds the files that the plugins read, and the supplier ``guest``, in a folder that can be moved away."""
+    """The directory of the files that the plugins read, and of the supplier ``guest`` in a folder of its own."""
     made = tmp_path_factory.mktemp("stored")
     distribute(made / "guest", "guest", {"quotahost.suppliers": {"guest": "guest:Guest"}}, {"guest": GUEST})
     return made
@@ -113,7 +113,7 @@ def node(directory: Path) -> Iterator[KafkaNode]:
 
 @pytest.fixture
 def guest_removed(directory: Path) -> Iterator[Callable[[bool], None]]:
-    """Removes the supplier ``guest``, or brings it back, as pip would."""
+    """A function that removes the supplier ``guest`` or restores it, as pip would."""
 
     def remove(removed: bool) -> None:
         here, away = directory / "guest", directory / "away"
@@ -128,14 +128,14 @@ def accepts(node: KafkaNode, size: int) -> bool:
     """Whether the broker appends a record of this many bytes, which its ``message.max.bytes`` decides."""
     producer = Producer(node.client_config() | {"message.max.bytes": 20 * MEGABYTE})
     accepted: list[bool] = []
-    # Not by ==: a KafkaError that is compared with None leaves an exception behind, for whichever call comes next.
+    # If a KafkaError is compared with None by ==, it leaves an exception behind, and any later call raises it.
     producer.produce(TOPIC, os.urandom(size), on_delivery=lambda error, _: accepted.append(error is None))
     assert producer.flush(60) == 0
     return accepted == [True]
 
 
 def restart(node: KafkaNode) -> int:
-    """Restarts the node, and returns where the log of its new life begins."""
+    """Restarts the node; returns the position in its log where the new start begins."""
     assert node.stop() == 143
     begin = node.log.end()
     node.start()
@@ -143,7 +143,7 @@ def restart(node: KafkaNode) -> int:
 
 
 def store(node: KafkaNode, megabytes: int, **settings: str | None) -> None:
-    """Changes ``message.max.bytes`` and settings of quotahost in one request, and waits until the former holds."""
+    """Changes ``message.max.bytes`` and settings of quotahost in one request; waits until the first is in force."""
     change = {PREFIX + name: text for name, text in settings.items()}
     alter_broker_config(node, {**change, "message.max.bytes": str(megabytes * MEGABYTE)})
     holds(node, megabytes)
@@ -155,7 +155,7 @@ def holds(node: KafkaNode, megabytes: int) -> None:
 
 
 def end_host(node: KafkaNode, directory: Path) -> int:
-    """Has the Python host end by itself, and returns where the log was before."""
+    """Makes the Python host end by itself; returns the end of the log before that."""
     begin = node.log.end()
     (directory / "supplier").write_text("end-host")
     node.wait_for_log("The Python host ended; it starts again", start=begin)
@@ -167,7 +167,7 @@ def refused(node: KafkaNode) -> bool:
 
 
 def unset(node: KafkaNode, *settings: str) -> None:
-    """Takes these settings of quotahost back in one request, and waits until none is refused any more."""
+    """Deletes these settings of quotahost in one request, and waits until no setting is refused any more."""
     alter_broker_config(node, dict.fromkeys(PREFIX + name for name in settings))
     eventually(lambda: not refused(node))
 
@@ -175,7 +175,7 @@ def unset(node: KafkaNode, *settings: str) -> None:
 @pytest.mark.proves("faults.stored-property")
 def test_a_misspelt_name_that_kafka_has_stored_costs_no_other_property(node: KafkaNode) -> None:
     alter_broker_config(node, {PREFIX + "static.produce": "20M"})
-    # Kafka doesn't ask the callback about names that it doesn't list.
+    # Kafka doesn't ask the callback about names that the callback doesn't list as reconfigurable.
     store(node, 2, **{"static.prodcue": "1M"})
     begin = restart(node)
     holds(node, 2)
@@ -210,7 +210,7 @@ def test_what_is_not_live_is_refused_by_name_and_stored_unasked_costs_no_other_p
     assert gauge(node, "QuotaTable", "ClientsMax") == 50_000
     assert not refused(node)
     begin = node.log.end()
-    # Kafka asks about whole names, and server.properties doesn't have this one.
+    # The callback lists only the names kafka.* in server.properties, so Kafka does not ask about this one.
     alter_broker_config(node, {PREFIX + "kafka.bootstrap.servers": "127.0.0.1:1"})
     store(node, 3, **{"static.fetch": "20M"})
     node.wait_for_log("a property has no effect.*kafka.bootstrap.servers: can't change while", start=begin)
@@ -234,7 +234,7 @@ def test_a_supplier_that_was_removed_costs_no_other_property(
     eventually(lambda: refused(node))
     with pytest.raises(HelperError, match=rf"'guest': no such plugin is installed; .*remove it from {PREFIX}supplier "):
         alter_broker_config(node, {PREFIX + "static.produce": "20M"})
-    alter_broker_config(node, {PREFIX + "static.produce": "20M", PREFIX + "supplier": None})  # which one request may do
+    alter_broker_config(node, {PREFIX + "static.produce": "20M", PREFIX + "supplier": None})  # one request does both
     eventually(lambda: not refused(node))
     alter_broker_config(node, {PREFIX + "static.produce": None})
     assert node.log_text(begin).count("the new properties are rejected") == 1
@@ -247,7 +247,7 @@ def test_a_supplier_that_is_slow_costs_no_other_property(node: KafkaNode, direct
     holds(node, 6)
     store(node, 7)
     (directory / "supplier").write_text("")
-    # A change of quotahost's own properties is refused until the host has time for it.
+    # The broker refuses a change of quotahost's own properties until the host has time for the change.
     eventually(lambda: alter_broker_config(node, {PREFIX + "static.fetch": None}) is None)
 
 

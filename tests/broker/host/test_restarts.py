@@ -1,8 +1,7 @@
-"""Brokers that start are no worse than stock ones; under load they are changed over to another version and back.
+"""Starting brokers serve as stock brokers do, and brokers change over to another version and back under load.
 
-0.1.0 is the only version so far. In place of the version before it stands the commit before the records' field
-``topics`` and the properties ``factor.scope``, ``pause.resume.free-share`` and ``pause.creation``, built from the
-history.
+0.1.0 is the only version so far. A commit from the history stands for the version before it: the commit before the
+records' field ``topics`` and the properties ``factor.scope``, ``pause.resume.free-share`` and ``pause.creation``.
 """
 
 import io
@@ -33,7 +32,7 @@ from tests.skips import COULD_NOT_RUN
 
 TOPIC: Final = "replicated"
 COMMIT: Final = "516f3d4"
-VALIDITY: Final = 20  # seconds: for longer no change of one broker may stop producers
+VALIDITY: Final = 20  # seconds: the change of one broker may stop producers for less than this
 SETTINGS: Final = {
     "factor.source": "snapshots",
     "startup.grace": "30s",
@@ -41,7 +40,7 @@ SETTINGS: Final = {
     "validity": f"{VALIDITY}s",
     "static.produce": "5M",
 }
-# What the older version doesn't know.
+# Properties that the older version doesn't know.
 NEW: Final = {
     "factor.scope": "topics",
     "pause.resume.free-share": "0.5",
@@ -55,7 +54,7 @@ HARD: Final = PREFIX + "static.storage.hard"
 
 
 class FirstRequests(Background):
-    """Creates topics and writes to them from before the brokers listen until each broker has taken some."""
+    """Creates topics and writes to them, from before the brokers listen until it is stopped."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         super().__init__()
@@ -78,7 +77,7 @@ class FirstRequests(Background):
 @pytest.mark.proves("faults.cold-start")
 def test_topics_and_records_of_the_first_moment_are_taken_as_by_a_stock_cluster(tmp_path: Path, source: str) -> None:
     settings = {"factor.source": source, "static.storage.hard.min-free-bytes": "1"}
-    settings["validity"] = "20s"  # of a record that never comes; then the standby answers
+    settings["validity"] = "20s"  # no cluster record ever arrives; after this time the standby answers
     properties = callback_properties(settings) | FENCE
     cluster = Cluster(tmp_path, brokers=3, classpath=[JAR], properties=properties)
     with FirstRequests(cluster.client_config(client_id="first")) as first, cluster:
@@ -91,7 +90,7 @@ def test_topics_and_records_of_the_first_moment_are_taken_as_by_a_stock_cluster(
             assert state(node) == OPEN
             assert "-> PAUSE" not in node.log_text()
             assert "The fence is closed" not in node.log_text()
-        first.stop()  # while somebody answers it
+        first.stop()  # while the brokers still answer
 
 
 @pytest.mark.proves("faults.full-at-start")
@@ -139,7 +138,7 @@ class Build(NamedTuple):
 
 
 def older() -> Build:
-    """The older one, built once into ``build/``; the test is skipped if this tree has not its history."""
+    """The older build, made once in ``build/``; skips the test if this clone lacks the commit."""
     known = subprocess.run(["git", "-C", str(ROOT), "cat-file", "-e", f"{COMMIT}^{{tree}}"], check=False)
     if known.returncode != 0:
         pytest.skip(f"{COULD_NOT_RUN}commit {COMMIT}, which stands for the older version, is not in this clone")
@@ -148,17 +147,17 @@ def older() -> Build:
 
 
 def _build(into: Path) -> None:
-    """An environment of its own, since another version may need another jpype1, and the jar for it."""
+    """Makes an environment of its own, since another version may need another jpype1, and the jar."""
     tree, python = into / "tree", into / "venv/bin/python"
     archive = subprocess.run(["git", "-C", str(ROOT), "archive", COMMIT], capture_output=True, check=True).stdout
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         tar.extractall(tree, filter="data")
-    # The folder is moved when it is complete; only the scripts in venv/bin, which nobody calls, know where it was.
+    # The complete folder is moved later. Only the scripts in venv/bin, which no test calls, contain its old path.
     subprocess.run([sys.executable, "-m", "venv", str(into / "venv")], check=True)
     for folder in ("plugin/quotahost/_jar", "plugin/quotahost/pipeline/spark/jars"):
         (tree / folder).mkdir(parents=True)
     subprocess.run([str(python), "-m", "pip", "install", "-q", str(tree)], check=True)
-    # The attach libraries are those of this tree: their source is the same. The older version has them in its jar.
+    # This tree's attach libraries serve, because their source is the same. The older version has them in its jar.
     natives = ROOT / "plugin/quotahost/_jar/native"
     shutil.copytree(natives, tree / "build/jar-resources/org/quotahost/native", copy_function=shutil.copy)
     subprocess.run([str(python), str(tree / "tools/jar_resources.py")], check=True)
@@ -168,13 +167,13 @@ def _build(into: Path) -> None:
 
 
 def choose(node: KafkaNode, build: Build) -> None:
-    """The node runs this build from its next start on."""
+    """Makes the node run this build from its next start on."""
     node.classpath = [build.jar]
     node.properties = node.properties | {PREFIX + "python.executable": build.python}
 
 
 def change_over(cluster: Cluster, build: Build, load: ProducerLoad) -> None:
-    """One broker after the other runs the build; each change ends when all know of all again."""
+    """Restarts each broker with the build, one after the other; each time all brokers must know each other again."""
     for node in cluster.brokers:
         node.stop()
         choose(node, build)
@@ -182,7 +181,7 @@ def change_over(cluster: Cluster, build: Build, load: ProducerLoad) -> None:
         eventually(lambda: all(gauge(each, "Brokers", "LastKnown") == 0 for each in cluster.brokers))
         wait_for_state(cluster, OPEN)
         goes_on(load)
-        # The snapshots of a broker of one version tell those of the other that its disk is full, and that it isn't.
+        # Brokers of the other version understand this broker's snapshots: its disk is full, and then it is not.
         alter_broker_config(node, {HARD: "1"}, broker=node.node_id)
         wait_for_state(cluster, PAUSE)
         alter_broker_config(node, {HARD: None}, broker=node.node_id)

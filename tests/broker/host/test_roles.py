@@ -1,4 +1,4 @@
-"""A user's own supplier, factor source, policy and task work and fail in every way; clients go on, and all recovers."""
+"""A user's own supplier, factor source, policy and task fail in every way; clients go on, and the plugins recover."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,12 +18,12 @@ from tests.broker.support.node import PLUGINS, callback_node, changed, check_ser
 from tests.broker.support.seen import ANYONE, gauge, has_own_quota, limit_of
 from tests.fakes.packages import distribute
 
-VALIDITY = "5s"  # shorter than the time for which a plugin holds the interpreter's lock; a busy machine may stall, too
+VALIDITY = "5s"  # less than the time for which a plugin holds the interpreter's lock; a busy machine may stall, too
 QUOTA, LEFT, FLOOR = 5e6, 0.75, 35_000  # bytes/s, the factor in force while everything works, and bytes/s
 OF_STATIC = 20e6
 ERRORS = {"raise": "RuntimeError", "exit": "SystemExit", "interrupt": "KeyboardInterrupt", "nonsense": ""}
 METHODS = {"source": "read()", "policy": "quota_factor()", "task": "run()"}
-ASKED = ("source", "policy")  # those that the host's own thread asks, one as the other
+ASKED = ("source", "policy")  # the host's own thread asks both in the same way
 POLICY = pytest.param("policy", marks=pytest.mark.long)
 KILLED = pytest.mark.skipif(IN_CHILD, reason="a process of its own is killed then, which test_child.py sees")
 LATE = """
@@ -38,7 +38,7 @@ LATE = """
 
 
 class World:
-    """A broker with the plugins, and the folder by which they are told how to behave."""
+    """A broker with the plugins, and the folder whose files say how the plugins behave."""
 
     def __init__(self, node: KafkaNode) -> None:
         self.node, self.folder = node, Path(node.env["ROLES"])
@@ -69,7 +69,7 @@ class World:
         eventually(lambda: limit_of(self.node, ANYONE, client_id) == limit, what=f"{client_id}: limit {limit}")
 
     def check_serves(self, client_id: str, limit: float) -> None:
-        """Checks that a client produces and consumes, and its limit."""
+        """Checks that a client produces and consumes, and that it has this limit."""
         check_serves(self.node, client_id)
         self.check_limit(client_id, limit)
 
@@ -194,7 +194,7 @@ def test_a_supplier_that_hangs_lets_the_lease_expire_and_disturbs_no_client(worl
     node.wait_for_log(
         r"the host thread has taken no work for \d+ s; its stack:[^[]*outsider\.py\", line \d+, in quota", start=start
     )
-    code, text = explain_client(node, ANYONE, "settled")  # Java alone answers
+    code, text = explain_client(node, ANYONE, "settled")  # Java answers without Python
     assert (code, "fallback.action=OPEN holds" in text) == (0, True)
     assert world.fallbacks() == applied, "once, however long it hangs"
     world.heal()
@@ -224,7 +224,7 @@ def test_a_task_that_hangs_delays_neither_the_host_nor_another_task(world: World
     eventually((world.folder / "task.hangs").exists)
     before = world.runs("Neighbour")
     eventually(lambda: world.runs("Neighbour") > before + 5)
-    stuck = world.runs("Outsider")  # Java has counted by now what Python counted before
+    stuck = world.runs("Outsider")  # by now Java has the runs that Python counted before
     world.fill(500)
     world.check_serves("new-beside-a-task-that-hangs", QUOTA * 0.5)
     assert world.runs("Outsider") == stuck
@@ -258,7 +258,7 @@ def test_a_flood_of_names_fills_the_table_and_no_more(world: World) -> None:
 
 @pytest.mark.proves("faults.orphan")
 def test_a_broker_in_which_all_of_them_hang_stops_cleanly(world: World) -> None:
-    # In a process of its own a host that was silent for longer than validity was killed.
+    # A host in a process of its own was killed when it was silent for longer than validity.
     assert IN_CHILD or gauge(world.node, "Host", "Restarts") == 0, "no failure ended the host"
     for plugin in METHODS:
         world.tell(plugin, "hang")

@@ -1,7 +1,7 @@
-"""conf/secured as it stands, on a real broker: the plugins and the pipeline have their rights, and nobody else has any.
+"""A real broker runs with conf/secured: the plugins and the pipeline have their rights, and other users have none.
 
-Only what depends on the place is replaced: addresses, paths, and SASL_SSL by SASL_PLAINTEXT. All authenticate by SCRAM,
-as the files say; the controllers' listener can't, since its users' credentials would stand in the metadata behind it.
+The test replaces only addresses, paths, and SASL_SSL by SASL_PLAINTEXT. All users authenticate by SCRAM, as the files
+say, except on the controllers' listener: SCRAM credentials are in the metadata behind it.
 """
 
 import json
@@ -48,7 +48,7 @@ PRINCIPALS: Final = {
     AclRole.OPERATORS: "quotahost-quotas",
 }
 SCRAM: Final = "SCRAM-SHA-512"
-#: A client to whom the topic is not shown waits in vain for a leader to send to.
+#: A client that may not describe the topic never learns its leader, so its record times out.
 REFUSED: Final = {"TOPIC_AUTHORIZATION_FAILED", "_MSG_TIMED_OUT"}
 
 
@@ -69,7 +69,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     }.items():
         assert told in shown
         shown = shown.replace(told, here)
-    # Controllers authenticate, too: otherwise everybody were what the broker is for them.
+    # Controllers authenticate, too; otherwise all clients would be the same principal there as the broker.
     protocols, prefix = "listener.security.protocol.map", f"listener.name.{CONTROLLER.lower()}"
     node.properties = javaproperties.loads(shown) | {
         protocols: node.placement()[protocols].replace(f"{CONTROLLER}:PLAINTEXT", f"{CONTROLLER}:SASL_PLAINTEXT"),
@@ -85,7 +85,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 @pytest.fixture(scope="module")
 def whole(node: KafkaNode) -> KafkaNode:
-    """The node with all topics: the plugins make their own, and nobody has made the others yet."""
+    """The node with all topics: the plugins create their own topics, and this fixture creates the others."""
     own, admin = {topics.SNAPSHOTS.name, topics.USAGE.name}, admin_of(node, "admin")
     eventually(lambda: own <= admin.list_topics(timeout=60).topics.keys(), what="made by the plugins")
     new = [NewTopic(each.name, 1, 1, config=dict(topics.COMPACTED)) for each in topics.TOPICS]
@@ -96,7 +96,7 @@ def whole(node: KafkaNode) -> KafkaNode:
 
 
 def _give_rights(node: KafkaNode, script: Path = CONF / "acls.sh") -> None:
-    """By what the script tells kafka-acls.sh, line by line, and by the class which that runs."""
+    """Calls AclCommand, the class that kafka-acls.sh runs, with the arguments of each line of the script."""
     shows_its_arguments = (sys.executable, "-c", "import json, sys; print(json.dumps(sys.argv[1:]))")
     told = subprocess.run(["sh", str(script), *shows_its_arguments], check=True, capture_output=True, text=True).stdout
     bootstrap, _, file = connect_as(node, "admin", node.directory)[1:]
@@ -112,7 +112,7 @@ def test_the_plugins_make_their_topics_and_work_by_the_rights_of_the_script(whol
     eventually(lambda: gauge(whole, "Connection,name=publish-volumes", "Connected") == 1)
     for reader in ("cluster-volumes", "cluster-quota", "cluster-quota-quotas"):
         eventually(lambda reader=reader: gauge(whole, f"Connection,name={reader}", "Connected") == 1, what=reader)
-    # Until the pipeline runs, the standby reads the snapshots: one broker, whose disk is known.
+    # Until the pipeline runs, the standby reads the snapshots of the one broker.
     eventually(lambda: gauge(whole, "QuotaTable", "State") == 0, what="the disk is known by the snapshots")
     log = whole.log_text()
     assert "GROUP_AUTHORIZATION" not in log
@@ -120,10 +120,10 @@ def test_the_plugins_make_their_topics_and_work_by_the_rights_of_the_script(whol
 
 
 def operations(node: KafkaNode, user: str | None) -> dict[str, set[str]]:
-    """What the broker says that this user may do, in ACLs' names, by topic."""
+    """The operations that the broker allows this user, in ACLs' names, by topic."""
     asked = TopicCollection([each.name for each in topics.TOPICS])
     found: dict[str, set[str]] = {}
-    admin = admin_of(node, user)  # its answers come only while it lives
+    admin = admin_of(node, user)  # a variable, because answers only arrive while the client exists
     for name, answer in admin.describe_topics(asked, include_authorized_operations=True).items():
         found[name] = set()
         with suppress(KafkaException):  # denied
@@ -132,7 +132,7 @@ def operations(node: KafkaNode, user: str | None) -> dict[str, set[str]]:
 
 
 def findings(node: KafkaNode, user: str | None, role: AclRole | None = None) -> list[Finding]:
-    """What doctor says of the cluster with these credentials, of which it shows none."""
+    """Doctor's findings about the cluster with these credentials; checks that no finding shows the credentials."""
     config = {name: str(value) for name, value in node.client_config(user).items()}
     found = ask_cluster(config["bootstrap.servers"], config if user else {}, None, role)[0]
     assert not [each for each in found if user and USERS[user] in each.text + each.remedy]
@@ -190,7 +190,7 @@ def test_doctor_reads_the_pipelines_own_file(whole: KafkaNode, tmp_path: Path) -
 
 
 def pipelines_file(directory: Path) -> Path:
-    """Its principal's file, for this broker."""
+    """The file of the pipeline's principal, changed for this broker."""
     shown = (CONF / "pipeline.properties").read_text(encoding="utf-8")
     file = directory / "pipeline.properties"
     file.write_text(shown.replace("SASL_SSL", "SASL_PLAINTEXT"))
@@ -199,7 +199,7 @@ def pipelines_file(directory: Path) -> Path:
 
 def test_top_shows_the_cluster_by_the_rights_of_the_script(whole: KafkaNode) -> None:
     *to, file = connect_as(whole, "quotahost-top", whole.directory)
-    Path(file).write_text(f"{Path(file).read_text()}client.id=of-an-operator\n")  # the right is for quotahost's groups
+    Path(file).write_text(f"{Path(file).read_text()}client.id=of-an-operator\n")  # the ACL is for quotahost's groups
     eventually(lambda: top(*to, file)["brokers"], what="a look")
     refused = quotahost("top", "--json", *connect_as(whole, "outsider", whole.directory))
     assert refused.exit_code == 2
@@ -212,7 +212,7 @@ def test_the_scripts_optional_rights_are_what_quotas_as_code_and_cordon_need(who
     declared.write_text("quotas: [{user: alice, producer_byte_rate: 5M}]\ncluster-quotas: [{user: alice, produce: 9M}]")
 
     def quotas(command: str, *more: str) -> int:
-        """The exit code of ``quotahost quotas``, by the principal of the script."""
+        """The exit code of ``quotahost quotas`` with the principal of the script."""
         to = connect_as(whole, "quotahost-quotas", whole.directory)
         return quotahost("quotas", command, declared, *to, *more).exit_code
 
@@ -257,7 +257,7 @@ def test_the_real_pipeline_works_with_the_file_of_its_principal(node: KafkaNode,
 
 
 def test_after_a_live_change_a_broker_asks_the_cluster_as_before(node: KafkaNode) -> None:
-    """From then on Kafka hands on its own login as it has parsed it, with classes in place of their names."""
+    """After a live change Kafka passes its own login as parsed values, with classes instead of class names."""
     BrokerConfig(admin_of(node, "admin"), node.node_id, {}).change(put={PREFIX + "factor.source": "snapshots"})
-    # The new plugin knows of no broker before it has asked.
+    # The new plugin knows no broker before it has asked the cluster.
     eventually(lambda: gauge(node, "Factor", "Unknown") == 0, what="the cluster has listed its brokers")

@@ -1,8 +1,8 @@
-"""What quotahost and each version of Kafka have of each other, by Kafka's jars, and what doctor says of a later one.
+"""quotahost's jar fits the jars of each tested version of Kafka, and doctor reports what a later version demands.
 
-A Kafka that has a new client inside its brokers fails here, before its client-id is missing among the exempt. Whoever
-raises the version of the harness looks up the client-id that the new class uses, adds it to
-``quotahost.broker.host.exemptions.INTERNAL_CLIENT_IDS``, and the class to the list here.
+If a new version of Kafka has a new client inside its brokers, a test here fails, because this client must be exempt.
+Then find the client-id that the new class uses, add it to ``quotahost.broker.host.exemptions.INTERNAL_CLIENT_IDS``,
+and add the class to the list here.
 """
 
 import re
@@ -23,7 +23,7 @@ from quotahost.cli.console import Level
 from quotahost.cli.doctor.installation import TRIED, check_internals
 from tools.kafka_shapes import RESOURCE, VERSIONS, shapes
 
-#: The oldest, that of all other tests, and the newest; what lies between has the interfaces of one of them.
+#: Only long tests cover these: their interfaces are those of the oldest, the latest or the default line.
 BETWEEN: Final = ("4.1", "4.2")
 LINES: Final = [pytest.param(line, marks=[pytest.mark.long] * (line in BETWEEN)) for line in VERSIONS]
 ALL_THERE: Final = "it has all that quotahost uses of it"
@@ -68,7 +68,7 @@ def test_the_tested_versions_are_those_that_doctor_and_the_broker_know() -> None
 
 @pytest.mark.parametrize("line", LINES)
 def test_every_class_of_kafka_that_the_jar_uses_is_there(line: str) -> None:
-    """Kafka 4.4 moved a class that was used on request threads; but three classes are for 4.1 and newer only."""
+    """Kafka 4.4 moved a class that request threads used. Three classes of the jar are only for 4.1 and newer."""
     command = [*tool("jdeps"), "--multi-release", "17", "--missing-deps"]
     command += ["-cp", ":".join(map(str, sorted(broker_jars(VERSIONS[line]).glob("*.jar")))), str(JAR)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -88,13 +88,13 @@ def test_doctor_finds_all_internals_in_each_kafka(line: str) -> None:
 @pytest.mark.parametrize(
     ("more", "level", "words"),
     [
-        ("", Level.GOOD, ALL_THERE),  # as 5.0 will be
+        ("", Level.GOOD, ALL_THERE),  # 5.0 will be like this
         ("default void more(int[] all) {}", Level.GOOD, ALL_THERE),
         ("void mustBeThere();", Level.WRONG, "requires void mustBeThere() of org.quotahost.PythonQuotaCallback"),
     ],
 )
 def test_doctor_says_what_a_later_kafka_demands(tmp_path: Path, more: str, level: Level, words: str) -> None:
-    # A Kafka whose callback has no updateClusterMetadata and this method more; Java takes the first jar by name.
+    # This Kafka's callback lacks updateClusterMetadata and has the method ``more``. Java takes the first jar by name.
     libs, source, classes = tmp_path / "kafka/libs", tmp_path / "ClientQuotaCallback.java", tmp_path / "classes"
     source.write_text(LATER.replace("MORE", more))
     kafka = next(broker_jars().glob("kafka-clients-*.jar"))
@@ -121,7 +121,7 @@ def test_doctor_names_what_is_missing_and_what_is_weaker_then(tmp_path: Path) ->
 
 # ---- the clients inside brokers ----
 
-# The classes by which one is made.
+# The classes that make a client.
 _MAKERS: Final = (
     "kafka/server/NetworkUtils",
     "org/apache/kafka/server/util/InterBrokerSendThread",
@@ -129,8 +129,8 @@ _MAKERS: Final = (
         "NetworkClient", "ClientUtils", "producer/KafkaProducer", "consumer/KafkaConsumer",
         "consumer/KafkaShareConsumer", "admin/Admin", "admin/AdminClient", "admin/KafkaAdminClient")),
 )  # fmt: skip
-# The outer classes that name one of these, and the client-ids; None if a client comes from another class of this list,
-# or runs in a tool and in no broker.
+# The outer classes that name one of these, with the client-ids. None: another class of this list makes the client, or
+# the client runs in a tool and not in a broker.
 _KNOWN: Final[dict[str, tuple[str, ...] | None]] = {
     "AddPartitionsToTxnManager": None,
     "BrokerBlockingSender": None,  # with the client-id of ReplicaFetcherManager: broker-1-fetcher-0
@@ -138,7 +138,7 @@ _KNOWN: Final[dict[str, tuple[str, ...] | None]] = {
     "CommandLineUtils": None,
     "ConfigCommand": None,
     "ConsumerManager": ("__remote_log_metadata_client_1_consumer",),
-    "InterBrokerSendThread": None,  # what others extend
+    "InterBrokerSendThread": None,  # a base class
     "KafkaNetworkChannel": None,
     "KafkaRaftManager": ("raft-client-1",),
     "NetworkPartitionMetadataClient": ("NetworkPartitionMetadataClient-client-1",),
@@ -151,12 +151,12 @@ _KNOWN: Final[dict[str, tuple[str, ...] | None]] = {
     "TopicBasedRemoteLogMetadataManagerConfig": None,
     "TransactionMarkerChannelManager": ("broker-1-txn-marker-sender",),
 }
-# How javap -c shows a plain word that is loaded, and the call that makes a client whose id begins with it.
+# javap -c shows these lines for a loaded word, and for the call that makes a client whose id begins with this word.
 _STEP: Final = re.compile(r"// String (\w+)$|// Method kafka/server/NetworkUtils\.(buildNetworkClient):", re.MULTILINE)
 
 
 def users_of_makers(version: str) -> set[str]:
-    """The outer classes of Kafka's brokers in whose bytes a maker is named; the clients' own jar is left out."""
+    """The outer classes of Kafka's brokers whose bytecode names a maker; the clients' own jar is left out."""
     found = set()
     for jar in broker_jars(version).glob("kafka*.jar"):
         with zipfile.ZipFile(jar) as archive:
@@ -179,7 +179,7 @@ def test_no_class_of_a_broker_makes_a_client_that_is_not_known_or_not_exempt(ver
     assert prefixes >= {"AddPartitionsManager", "Persister"}
     ids = {client_id for names in _KNOWN.values() for client_id in names or ()}
     ids |= {f"{prefix}-client-1" for prefix in prefixes}
-    ids |= {f"quotahost-{of}" for of in ("7", "pipeline", "top", "quotas")}  # quotahost's own on other machines
-    # As org.quotahost.fence.Exemptions takes the forms.
+    ids |= {f"quotahost-{of}" for of in ("7", "pipeline", "top", "quotas")}  # quotahost's own clients on other machines
+    # org.quotahost.fence.Exemptions reads the patterns in the same way.
     exempt = re.compile(INTERNAL_CLIENT_IDS.replace("#", "[0-9]+").replace("*", r"\S+"))
     assert {each for each in ids if not exempt.fullmatch(each)} == set()

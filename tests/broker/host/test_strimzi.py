@@ -1,8 +1,8 @@
-"""A file for Strimzi's plugin with only the class changed; and conf/strimzi/kafka.yaml on Strimzi's listeners.
+"""A file for Strimzi's plugin works with only its class changed, and conf/strimzi/kafka.yaml on Strimzi's listeners.
 
-By the latter Strimzi's own users go on in a PAUSE. The certificates have Strimzi's names, and the listeners'
-properties are those that its operator writes (KafkaBrokerConfigurationBuilder of 1.2.0). What depends on the place is
-replaced: addresses, paths, the number of replicas. The harness's own listener is there as well; nobody else uses it.
+With conf/strimzi/kafka.yaml Strimzi's own users go on in a PAUSE. The certificates have Strimzi's names, and the
+listeners have the properties that its operator writes (KafkaBrokerConfigurationBuilder of 1.2.0). The test replaces
+addresses, paths and the number of replicas. An additional listener serves only the harness.
 """
 
 import re
@@ -54,7 +54,7 @@ def test_the_file_stops_producers_by_quotahost_and_changed_live_lets_two_of_them
         "static.kafka.admin.security.protocol": "PLAINTEXT",
     }
     node.properties |= {PREFIX + name: text for name, text in settings.items()}
-    # As with Strimzi's plugin no python.executable is set, so the broker starts the python3 of its PATH.
+    # The file for Strimzi's plugin sets no python.executable, so the broker starts the python3 of its PATH.
     node.env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
     with node:
         eventually(lambda: state(node) == PAUSE)
@@ -77,7 +77,7 @@ REPLICATION: Final = "REPLICATION-9091"
 TLS: Final = "TLS-9093"
 CLUSTER: Final = "my-cluster"
 BROKERS: Final = f"{CLUSTER}-kafka"
-#: As the operator lists them in super.users.
+#: Strimzi's own users, as the operator lists them in super.users.
 OWN: Final = (
     BROKERS,
     *(f"{CLUSTER}-{name}" for name in ("entity-topic-operator", "entity-user-operator", "kafka-exporter")),
@@ -91,7 +91,7 @@ RATE: Final = 1e6
 
 
 def _of_the_file() -> dict[str, str]:
-    """What the operator makes of the file's config and authorization."""
+    """The broker properties that the operator makes from the file's config and authorization."""
     documents = yaml.safe_load_all((ROOT / "conf/strimzi/kafka.yaml").read_text(encoding="utf-8"))
     kafka = next(each for each in documents if each["kind"] == "Kafka")["spec"]["kafka"]
     config = {name: str(value) for name, value in kafka["config"].items()}
@@ -146,16 +146,16 @@ def test_in_a_pause_strimzis_own_users_go_on_and_others_are_told_why_not(tmp_pat
         }  # fmt: skip
 
     with node:
-        # A topic in which all may write, the KafkaUser by its ACLs; then the disk is taken for full.
+        # All users may write to the topic, the KafkaUser by its ACLs. Then new limits make the disk full.
         create_topic(node, "t")
         rights = [acl(f"CN={ALICE}", *right) for right in (("t", AclOperation.WRITE), ("new", AclOperation.CREATE))]
-        # Through the fence, as supportsAdminApi tells the User Operator.
+        # The User Operator sets ACLs through the fence, because the file has supportsAdminApi.
         give(AdminClient(client(f"{CLUSTER}-entity-user-operator")), *rights)
         set_quota(node, {"producer_byte_rate": RATE}, user=DEFAULT)
         eventually(lambda: state(node) == OPEN)
         for name in (*OWN, ADMIN, ALICE):
             eventually(lambda name=name: attempt(client(name), "t") is None, what=f"{name} writes")
-        full = {"soft": "1.0", "hard": "0.999"}  # shares that would have to be free
+        full = {"soft": "1.0", "hard": "0.999"}  # shares of the disk that must stay free
         alter_broker_config(node, {f"{PREFIX}static.storage.{s}.min-free-percent": text for s, text in full.items()})
         eventually(lambda: state(node) == PAUSE)
 

@@ -1,4 +1,4 @@
-"""Plugins as a user writes them; those of the folder ROLES work, or fail as its files say."""
+"""These plugins are as a user writes them; some of them fail as the files in the folder ROLES say."""
 
 import ctypes
 import os
@@ -21,7 +21,7 @@ CAPACITY = 1000
 
 
 class Moody:
-    """Fails in the way that the file ROLES/NAME says, NAME being that of its class; works while the file is empty."""
+    """A plugin that fails as the file ROLES/NAME says (NAME is that of its class); it works while the file is empty."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -32,7 +32,7 @@ class Moody:
         return self.file.read_text() if self.file.exists() else ""
 
     def fail(self) -> Any:
-        """Raises, exits, hangs or harms its process; what it returns is no answer of any role."""
+        """Raises, exits, hangs or harms its process; a value that it returns is invalid for each role."""
         mood = self.mood()
         if mood == "raise":
             raise RuntimeError("the plugin's own bug")
@@ -41,7 +41,7 @@ class Moody:
         if mood == "interrupt":
             raise KeyboardInterrupt
         if mood in HARMS:
-            self.file.write_text("")  # once: the next Python is asked for the same
+            self.file.write_text("")  # only once, because the next Python gets the same question
             HARMS[mood]()
         while self.mood() == "hang":
             self.file.with_suffix(".hangs").touch()
@@ -50,7 +50,7 @@ class Moody:
 
 
 def fork() -> None:
-    """Its copy goes on, as a worker of multiprocessing's may."""
+    """Ends the process, while its copy goes on, as a worker of multiprocessing may."""
     if os.fork():
         os._exit(3)
     time.sleep(600)
@@ -86,7 +86,7 @@ HARMS: dict[str, Callable[[], object]] = {
 
 
 class Supplier(Moody):
-    """Gives all clients the same; only those whose client-id begins with "faulty" meet its mood."""
+    """Gives all clients the same quota; fails only for clients whose client-id begins with "faulty"."""
 
     def quota(self, client: Client, quota_type: QuotaType) -> Any:
         if client.client_id.startswith("faulty"):
@@ -105,7 +105,7 @@ class Supplier(Moody):
 
 
 def end_host() -> None:
-    """Breaks the host's own loop, as a bug of the host would; no failure of a plugin can."""
+    """Breaks the host's own loop, as a bug of the host would; a plugin's failure can't do this."""
     frame = sys._getframe()
     while frame.f_code.co_name != "_serve":
         assert frame.f_back
@@ -114,7 +114,7 @@ def end_host() -> None:
 
 
 class Source(Moody):
-    """Says that one volume of another machine is as full as the file ROLES/consumed says, in thousandths."""
+    """Reports one volume of another machine, as full as the file ROLES/consumed says, in thousandths."""
 
     def read(self) -> Any:
         if (failed := self.fail()) is not None:
@@ -124,7 +124,7 @@ class Source(Moody):
 
 
 class Policy(Moody):
-    """Leaves the share that is free; it is asked after each read."""
+    """Returns the free share of the volume as the factor; the host asks it after each read."""
 
     depends_on_time = True
 
@@ -133,7 +133,7 @@ class Policy(Moody):
 
 
 class Task(Moody):
-    """Counts its runs; its period is wrong while it may not say it."""
+    """Counts its runs; after the first run its period is invalid while its file says "nonsense"."""
 
     runs = 0
 
@@ -148,7 +148,7 @@ class Task(Moody):
 
 
 class Neighbour(Task):
-    """A second task, which goes on whatever the first one does; it leaves threads behind that never end."""
+    """A second task, which runs on whatever the first task does; it starts threads that never end."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -162,7 +162,7 @@ class Neighbour(Task):
 
 
 class Witness:
-    """A supplier without an opinion, whom the exempt never reach; it writes principal, tab, client-id into WITNESS."""
+    """A supplier that gives no quota; it writes principal, tab, client-id of each question into the file WITNESS."""
 
     def __init__(self, context: Context) -> None:
         self._file = Path(os.environ["WITNESS"])
@@ -174,9 +174,9 @@ class Witness:
 
 
 class Filling:
-    """A factor source whose volumes a test fills; while the file FILLING begins with "hang", the host hangs.
+    """A factor source whose volumes a test fills. While the file FILLING begins with "hang", the host hangs.
 
-    It has a line for each volume: its name, the bytes consumed, and its topics, with a blank between.
+    The file has a line for each volume: its name, the bytes consumed, and its topics, separated by blanks.
     """
 
     def __init__(self, context: Context) -> None:

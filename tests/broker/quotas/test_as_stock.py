@@ -1,8 +1,8 @@
-"""Kafka's own client quotas on brokers with and without the plugin: who is limited by what, and KIP-599's refusals.
+"""Kafka's own client quotas have the same limits, and KIP-599's refusals, on brokers with and without the plugin.
 
-A bucket of mutations holds ten seconds of its rate here, so that one of 0.1 mutations/s holds a single token: of three
-topics of one partition in one request the first leaves no token, the second owes one, and the third is refused, for
-10 s.
+A client's token bucket holds ten seconds of its rate here, so a bucket of 0.1 mutations/s holds a single token. If a
+request has three topics of one partition, the first topic leaves no token, the second one owes a token, and Kafka
+refuses the third one for 10 s.
 """
 
 import re
@@ -33,7 +33,7 @@ RATE: Final = "producer_byte_rate"
 KEY: Final = "controller_mutation_rate"
 BURST_S: Final = 10  # controller.quota.window.num
 ONE_TOKEN: Final = 1 / BURST_S  # the rate whose bucket holds one token
-#: Whose quota it is, the most general first.
+#: The entities of Kafka's eight levels of client quotas, the most general first.
 LEVELS: Final[tuple[dict[str, Any], ...]] = (
     {"client_id": DEFAULT},
     {"client_id": CLIENT},
@@ -74,7 +74,7 @@ def test_every_level_gives_a_producer_the_tags_and_limit_of_the_stock_broker(nod
 
 
 def tags_after(node: KafkaNode, level: dict[str, Any], rate: float | None, expected: float) -> dict[str, str]:
-    """The tags by which Kafka measures the client once this rate of this level has led to the expected bound."""
+    """Sets the rate of a level; returns the tags of the client's sensor once it has the expected bound."""
     set_quota(node, {RATE: rate}, **level)
 
     def with_bound() -> dict[str, str]:
@@ -86,7 +86,7 @@ def tags_after(node: KafkaNode, level: dict[str, Any], rate: float | None, expec
 
 
 def quota_in_force(node: KafkaNode) -> tuple[dict[str, str], float | None]:
-    """The tags and the bound by which Kafka measures the client's next records."""
+    """The tags and the bound of the sensor that counts the client's next records."""
     before = {tuple(q.tags.items()): q.value for q in enforced_quotas(node, "PRODUCE")}
 
     def risen() -> list[EnforcedQuota]:
@@ -96,7 +96,7 @@ def quota_in_force(node: KafkaNode) -> tuple[dict[str, str], float | None]:
     with ProducerLoad(node.client_config(USER, CLIENT), "t", rate=500_000) as load:
         eventually(lambda: load.meter.bytes > 50_000)
         now = eventually(risen)
-    assert len(now) == 1  # not yet, where the first records were still measured by the tags of before
+    assert len(now) == 1  # two, if the former sensor still counted the first records
     return now[0].tags, now[0].bound
 
 
@@ -104,7 +104,7 @@ def quota_in_force(node: KafkaNode) -> tuple[dict[str, str], float | None]:
 
 
 def buckets(node: KafkaNode, client: RawClient, rate: float, **tags: str) -> list[EnforcedQuota]:
-    """The buckets of this rate, once the client has one; a topic that doesn't exist is deleted for nothing."""
+    """The buckets of this rate; deleting a topic that doesn't exist makes the client's bucket and costs no token."""
     client.mutate("delete", {"none": 0})
     return [each for each in enforced_quotas(node, "CONTROLLER_MUTATION", **tags) if each.bound == rate]
 
@@ -118,7 +118,7 @@ def limited(node: KafkaNode, client_id: str, rate: float = ONE_TOKEN) -> RawClie
 
 
 def partitions(node: KafkaNode, topics: Collection[str]) -> dict[str, int]:
-    """The number of partitions of those of these topics that there are."""
+    """The number of partitions of each of these topics that exists."""
     known = AdminClient(node.client_config(client_id="harness")).list_topics(timeout=30).topics
     return {name: len(known[name].partitions) for name in topics if name in known}
 
@@ -127,7 +127,7 @@ def partitions(node: KafkaNode, topics: Collection[str]) -> dict[str, int]:
 @pytest.mark.parametrize("node", ["stock", "plugin"])
 def test_a_client_without_a_quota_creates_as_much_as_it_likes(nodes: dict[str, KafkaNode], node: str) -> None:
     with RawClient(nodes[node], "free") as client:
-        # Kafka charges a request that only validates, so thousands of partitions needn't be created.
+        # Kafka also charges a request that only validates, so the test needn't create thousands of partitions.
         for topics, validate_only in (({"free": 5000}, True), ({"free-1": 2, "free-2": 2}, False)):
             answer = client.mutate("create", topics, validate_only=validate_only)
             assert (answer.errors, answer.throttle_ms) == (dict.fromkeys(topics, (0, None)), 0)
@@ -139,16 +139,16 @@ def test_a_client_without_a_quota_creates_as_much_as_it_likes(nodes: dict[str, K
 
 @dataclass(frozen=True)
 class Scene:
-    """Topics of one partition in one request, by a client with one token: three if it is strict, else two."""
+    """A request of a client with one token, for topics of one partition: three if the client is strict, else two."""
 
-    answer: RoundTrip  # the answer to it
+    answer: RoundTrip  # the answer to the request
     again: RoundTrip  # the answer to the last topic alone, over a connection that isn't muted
     silent_ms: int  # from sending the request to the answer to the next one over the same connection
 
 
 @pytest.fixture(scope="module")
 def scenes(nodes: dict[str, KafkaNode]) -> dict[tuple[str, Kind, bool], Scene]:
-    """By node, kind and whether the client is strict; all at the same time, since each client is muted for 10 s."""
+    """The scenes by node, kind and strictness; they run in parallel, because each client is muted for 10 s."""
     keys = [(name, kind, strict) for name in nodes for kind in KINDS for strict in (True, False)]
     clients = [prepared(nodes[name], kind, strict) for name, kind, strict in keys]
     with ThreadPoolExecutor(len(keys)) as pool:
@@ -177,7 +177,7 @@ def play(node: KafkaNode, client: RawClient, kind: Kind, strict: bool) -> Scene:
         return Scene(answer, again, now_ms() - answer.sent_ms)
 
 
-# Kafka leaves a message out that is the error's own (ApiError.fromThrowable); Kafka's client adds it again.
+# Kafka omits the error's default message (ApiError.fromThrowable), and Kafka's client adds it again.
 EXCEEDED: Final = (QUOTA_EXCEEDED, None)
 MESSAGE: Final = "The throttling quota has been exceeded."
 BOTH: Final = ("stock", "plugin")
@@ -216,7 +216,7 @@ def test_an_older_client_gets_everything_without_a_message_and_is_muted(
     """The KIP: "we will also populate the ErrorMessage to explain that they have been throttled" (old Clients).
 
     Kafka 4.3.1 doesn't: ``PermissiveControllerMutationQuota`` throws nothing, so ReplicationControlManager leaves the
-    message null. An older client learns of its throttling by ``throttle_time_ms`` alone.
+    message null. An older client learns of its throttling only by ``throttle_time_ms``.
     """
     scene = scenes[node, kind, False]
     assert scene.answer.errors == dict.fromkeys(names(kind, False), (0, None))
@@ -254,7 +254,7 @@ def test_kafkas_client_tries_again_until_it_succeeds_unless_told_otherwise(nodes
 
 
 def requests(node: KafkaNode) -> int:
-    """How many requests to create topics the node has answered, by Kafka's own meter of any version."""
+    """The number of requests to create topics that the node has answered, by Kafka's own meters of all versions."""
     beans = Jmx(node).query("kafka.network:type=RequestMetrics,name=RequestsPerSec,request=CreateTopics,version=*")
     return sum(int(bean["Count"]) for bean in beans.values())
 
@@ -262,7 +262,7 @@ def requests(node: KafkaNode) -> int:
 @pytest.mark.proves("kip-599.topics-command")
 @pytest.mark.long
 def test_kafka_topics_sh_does_not_try_again(nodes: dict[str, KafkaNode]) -> None:
-    """Another try after the throttle time would succeed, as for Kafka's client by default."""
+    """Kafka's client retries by default, and a retry after the throttle time would succeed."""
     node = nodes["plugin"]
     mutate(node, "maker", "create", {"of-the-tool": 1})
     to = ["--bootstrap-server", node.bootstrap, "--command-config", str(node.directory / "tool.properties"), "--topic"]
@@ -271,7 +271,7 @@ def test_kafka_topics_sh_does_not_try_again(nodes: dict[str, KafkaNode]) -> None
         ["of-the-tool", "--alter", "--partitions", "2"],
         ["of-the-tool", "--delete"],
     )):  # fmt: skip
-        # Of its own, since the tool may wait for the throttle time when it closes its client.
+        # Each command has its own client-id, since the tool may wait for the throttle time when it closes its client.
         tool = f"tool-{number}"
         (node.directory / "tool.properties").write_text(f"client.id={tool}\n")
         with limited(node, tool) as client:

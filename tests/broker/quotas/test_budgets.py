@@ -1,4 +1,4 @@
-"""Budgets of storage on a real broker: who writes to a budget's topics is slowed and stopped, and nobody else."""
+"""Budgets of storage on a real broker slow and stop the clients that write to a budget's topics, and no others."""
 
 import os
 import signal
@@ -35,10 +35,10 @@ SETTINGS: Final = {
     "budgets": "on",
     "budget.soft.share": "0.2",
     "python.process": "child",
-    "tasks": "publish-volumes,publish-usage",  # of which the latter makes the quotas' topic where there never was one
+    "tasks": "publish-volumes,publish-usage",  # publish-usage creates the quotas' topic if there never was one
 }
 BUDGET: Final = "orders"
-#: Of a producer: else a quick one may write all to one partition, which another broker leads.
+#: For producers; otherwise a quick producer may write all records to one partition, which another broker leads.
 EVERYWHERE: Final = {"sticky.partitioning.linger.ms": 0}
 FULL_RATE: Final = pytest.approx(QUOTA, rel=0.15)
 
@@ -77,7 +77,7 @@ def upgrade(node: KafkaNode) -> None:
 
 
 def end_child(node: KafkaNode) -> None:
-    """Kills the Python that serves, the only process that the broker has started."""
+    """Kills the Python that serves; it is the broker's only child process."""
     (child,) = children(node.pid)
     os.kill(child, signal.SIGKILL)
 
@@ -97,11 +97,11 @@ def test_its_writers_alone_are_slowed_stopped_and_let_go_on(node: KafkaNode, cli
     begin = time.monotonic()
     with there, beside, elsewhere:
         eventually(lambda: 0 < factor(node) < 0.7)
-        assert state(node) == OPEN  # that of the volumes
+        assert state(node) == OPEN  # the state of the volumes
         eventually(lambda: f"uses the budget {BUDGET} of 20,000,000 bytes" in explained(node))
         wait_for_rate(FULL_RATE, elsewhere, since=begin)
 
-        apply(client, file, "2M")  # less than there is already
+        apply(client, file, "2M")  # less than the topics have already
         eventually(lambda: factor(node) == 0)
         eventually(lambda: gauge(node, "Fence", "Closed") == 1)
         stopped = stopped_at(node, "orders.eu")
@@ -117,7 +117,7 @@ def test_its_writers_alone_are_slowed_stopped_and_let_go_on(node: KafkaNode, cli
     eventually(lambda: attempt(node.client_config("alice", "new"), "orders.us") is None)
     assert gauge(node, "Fence", "Closed") == 0
 
-    # What the cluster has is what the file says; without it nobody is slowed.
+    # The cluster has the budget that the file declares. When the budget is removed, no client is slowed.
     exported = quotahost("quotas", "export", *client).output
     assert f"- name: {BUDGET}\n  bytes: 2M\n  of: leaders\n  topics:\n  - orders.*\n" in exported
     file.write_text("budgets: []\nprune: true\n")
@@ -145,7 +145,7 @@ def test_no_killed_or_upgraded_python_opens_a_used_up_budget(
 
 @pytest.mark.proves("faults.topic-deleted")
 def test_a_deleted_topics_quotas_hold_until_it_is_made_anew(node: KafkaNode, client: list[str], tmp_path: Path) -> None:
-    """Also if that takes less time than brokers need to see it, and the topic has more records than the old one."""
+    """They hold even if brokers don't notice the deletion in time and the new topic has more records than the old."""
     file = tmp_path / "budgets.yaml"
 
     def alone(*names: str) -> None:
@@ -171,7 +171,7 @@ def test_a_deleted_topics_quotas_hold_until_it_is_made_anew(node: KafkaNode, cli
 
 @pytest.mark.long
 def test_each_byte_counts_once_when_pythons_or_brokers_end_and_others_lead_what_they_led(tmp_path: Path) -> None:
-    # Others show a broker as out of service once its last snapshot is older than validity.
+    # Other brokers show a broker as out of service when its last snapshot is older than validity.
     size, settings = 3_000_000, {**SETTINGS, "budget.soft.share": "0.9", "validity": "25s"}
     used_up, half_used = "used-up", "half-used"
     with cluster_with_fence(tmp_path, settings) as cluster:
@@ -186,7 +186,7 @@ def test_each_byte_counts_once_when_pythons_or_brokers_end_and_others_lead_what_
         told: list[float] = []
 
         def used(nodes: Sequence[KafkaNode]) -> float:
-            """The least that a broker knows; the most is kept."""
+            """The smallest sum that a broker has; the largest is added to ``told``."""
             each = [gauge(node, f"Budget,name={half_used}", "Used") for node in nodes]
             told.append(max(each))
             return min(each)
@@ -205,10 +205,10 @@ def test_each_byte_counts_once_when_pythons_or_brokers_end_and_others_lead_what_
             assert used(everybody) >= size
             for broker in (second, first):
                 broker.stop()
-                # Back before others have seen it out of service, what it led would be missing (docs/quotas.md).
+                # If the broker came back earlier, the bytes that it led would be missing (docs/quotas.md).
                 eventually(lambda: gauge(third, "Brokers", "LastKnown") == 1)
                 broker.start()
-                # It has just begun to read, so others count by now what it led.
+                # The broker has just begun to read. By now the others count the bytes that it led.
                 eventually(lambda: used(everybody) >= size)
             third.kill()
             eventually(lambda: gauge(first, "Brokers", "LastKnown") == 1)

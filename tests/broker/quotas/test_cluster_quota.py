@@ -33,7 +33,7 @@ SETTINGS: Final = {"supplier": "cluster-quota,client-quotas", "validity": "8s", 
 
 @contextmanager
 def three_brokers(directory: Path) -> Iterator[Cluster]:
-    """Runs three brokers with a topic on each, t1 to t3; they divide the quotas equally so far."""
+    """Runs three brokers with a topic on each, t1 to t3; without a pipeline they divide the quotas equally."""
     properties = callback_properties(SETTINGS) | QUICK_QUOTAS
     with Cluster(directory, brokers=3, classpath=[JAR], properties=properties, probe=True) as made:
         create_topic(made.brokers[0], SHARES, replicas=3, config=COMPACTED)
@@ -81,7 +81,7 @@ def test_top_shows_a_client_of_all_brokers_in_one_row(cluster: Cluster) -> None:
             (row,) = [row for row in look["rows"] if row["client_id"] == "q"] or [{"brokers": []}]
             assert row.get("rate") == pytest.approx(2 * QUOTA / 3, rel=0.1)
             assert ({"1", "2"} <= set(row["brokers"]), row["bound_by"]) == (True, "quota")
-            # The share is that of one broker: a client that has all of its quota on one has nothing left there.
+            # ``share`` is for one broker: a client with its whole quota on one broker has nothing left on that broker.
             assert row["share"] > 0.8
             return True
 
@@ -97,7 +97,7 @@ def test_top_shows_a_client_of_all_brokers_in_one_row(cluster: Cluster) -> None:
 
 
 def check_quota_on_every_broker(cluster: Cluster) -> None:
-    """Checks the client's rate on one broker, after it moves to another, and on all three; a pipeline must run."""
+    """Checks the client's rate on one broker, on another one to which it moves, and on all; a pipeline must run."""
     first, second, _ = cluster.brokers
     with load(cluster, 1) as one:
         eventually(lambda: limit(first) > 0.9 * QUOTA, what="the share of one broker")
@@ -131,11 +131,11 @@ def test_a_client_far_below_its_quota_keeps_room_on_every_broker_after_a_burst_o
     with ExitStack() as stack:
         pipeline = stack.enter_context(FakeShares(cluster.client_config(client_id="pipeline")))
         for n in (1, 2, 3):
-            # A record each 0.8 s, so that it is never silent; and it does not wait either.
+            # The client sends a record every 0.8 s, so it is never silent, and it is never delayed.
             stack.enter_context(ProducerLoad(config, f"t{n}", 60_000, rate=75_000))
         with ProducerLoad(config, "t1"):
             eventually(lambda: limit(cluster.brokers[0], "q") > 0.9 * QUOTA)
-        records_with_room: list[int] = []  # in a row
+        records_with_room: list[int] = []  # consecutive ones
 
         def stays() -> bool:
             if min(limits(cluster, "q")) <= 0.3 * QUOTA:

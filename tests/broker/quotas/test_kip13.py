@@ -3,7 +3,7 @@
 A raw client sends requests of known sizes at known times, each on a connection of its own, because Kafka mutes a
 throttled connection. Kafka charges a produce request without its header (``RequestChannel.Request.sizeInBytes``) and a
 fetch response from its correlation id on (``FetchResponse.sizeOf``); it takes back the charge of a throttled fetch. So
-all bytes are known. The moments are not: the broker reads its clock between the sending of a request and its response.
+all bytes are known. The times are not: the broker reads its clock between the sending of a request and its response.
 The throttle time is ``total / bound - window``, and the window begins with the oldest sample. So the prediction may be
 wrong by the round trips of the oldest request and of this one, and by 2 ms of rounding: this is the tolerance. Sizes
 and times are chosen so that no request is near the end of a sample.
@@ -109,9 +109,9 @@ class Ledger:
 
 
 def played(node: KafkaNode, client_id: str | None, send: Send, bound: float, *, takes_back: bool = False) -> Ledger:
-    """The ledger of a client that has sent at its moments, and was throttled in the end.
+    """The ledger of a client that has sent at MOMENTS, and was throttled in the end.
 
-    On a busy machine it may come too late, and tries again.
+    On a busy machine the client may send too late, and starts again.
     """
     throttle_times: list[int] = []
 
@@ -122,7 +122,7 @@ def played(node: KafkaNode, client_id: str | None, send: Send, bound: float, *, 
             with RawClient(node, client_id) as client:
                 ledger.add(*send(client))
         assert max(throttle_times[first:]) > 0
-        # What was charged for a throttled fetch is taken back, so that the last one need not be throttled.
+        # Kafka takes back the charge of a throttled fetch, so the last fetch need not be throttled.
         assert takes_back or throttle_times[-1] > 1000
         return ledger
 
@@ -161,7 +161,7 @@ def test_a_consumer_is_throttled_as_predicted(node: KafkaNode, client_id: str, b
 
 
 def size_of_filled(node: KafkaNode) -> int:
-    """Bytes of the response that has the record."""
+    """The size in bytes of the response that has the record."""
     with RawClient(node, "clientD") as unthrottled:
         return len(unthrottled.fetch("filled", 21_000).response)
 
@@ -211,7 +211,7 @@ def test_kafkas_clients_show_the_mean_and_the_largest_throttle_time_and_0_if_not
     assert shown("producer", "free-producer", "t", [10]) == [0, 0]
     avg, largest = shown("producer", "java-producer", "t", [10, 90_000])
     assert 0 < avg <= largest / 2
-    # Kafka's producer counts each response of the connection, also those that tell it of brokers and versions.
+    # The mean of Kafka's producer includes each response of the connection, also those to Metadata and ApiVersions.
     assert largest / avg == pytest.approx(round(largest / avg)), "of so many responses one was throttled"
     assert shown("consumer", "clientD", "filled", 2) == [0, 0]
     avg, largest = shown("consumer", "java-consumer", "filled", 6)
@@ -272,7 +272,7 @@ def test_the_most_constraining_supplier_wins_and_explain_shows_the_other_supplie
 
 
 def bean_name(client_id: str | None) -> str:
-    """The tags as JMX writes them: without empty ones; names with special characters are in quotation marks."""
+    """The tags as JMX writes them: without empty tags, and with quotation marks around special characters."""
     if not client_id:
         return ""
     return f",client-id={client_id}" if client_id.isalnum() else f',client-id="{client_id}"'

@@ -1,8 +1,8 @@
-"""KIP-599 on a real controller, by the supplier ``controller-mutation``.
+"""The supplier ``controller-mutation`` gives the quotas of KIP-599 on a real controller.
 
-Kafka measures mutations by a token bucket, as the KIP's current page says, and not by the rate of its version 15. That
-is Kafka's choice, whichever supplier gives the quota. The model is ``throttling.TokenBucket``; the tests ask it for the
-earliest and the latest moment at which the controller can have read its clock.
+Kafka measures mutations by a token bucket, as the KIP's current page says, and not by the rate of its version 15. No
+supplier can change this. The model is ``throttling.TokenBucket``; the tests compute it for the earliest and the latest
+time at which the controller can have read its clock.
 """
 
 import re
@@ -33,7 +33,7 @@ from tests.broker.support.seen import ANYONE, has_own_quota
 SAMPLES: Final = 100
 Q: Final = 5.0
 SLOW: Final = 0.5  # a burst of 50
-BY_ITSELF: Final = 12  # partitions of a topic that Kafka creates because a client asks about it
+BY_ITSELF: Final = 12  # partitions of a topic that Kafka creates by itself when a client asks for it
 KIP_599: Final = {f"topic-{n}": 80 for n in range(7)}
 SETTINGS: Final = {
     "supplier": "client-quotas,controller-mutation",
@@ -42,7 +42,7 @@ SETTINGS: Final = {
 }
 
 
-# With both in one node: test_as_stock.py.
+# test_as_stock.py has broker and controller in one node, too.
 COMBINED: Final = pytest.param(0, marks=pytest.mark.long, id="combined")
 
 
@@ -81,7 +81,7 @@ def tokens(cluster: Cluster, client_id: str = "ledger") -> float:
 
 @contextmanager
 def charged(cluster: Cluster, expected: int, client_id: str = "ledger") -> Iterator[None]:
-    """Checks how many tokens a client's requests take; its bucket refills meanwhile."""
+    """Checks how many tokens a client's requests take; the bucket refills meanwhile."""
     begin, before = now_ms(), tokens(cluster, client_id)
     yield
     taken = before - tokens(cluster, client_id)
@@ -90,7 +90,7 @@ def charged(cluster: Cluster, expected: int, client_id: str = "ledger") -> Itera
 
 @pytest.mark.proves("kip-599.mutations", "kip-599.rate-type", "kip-599.validate-only")
 def test_creating_growing_deleting_and_in_kraft_validating_are_charged_by_partitions(cluster: Cluster) -> None:
-    """As of 4.3.1; the document spares ValidateOnly: "we plan to not apply the quota is this particular case"."""
+    """Kafka 4.3.1 charges ValidateOnly; the document: "we plan to not apply the quota is this particular case"."""
     make_known(cluster, "ledger")
     requests: tuple[tuple[Kind, dict[str, int], int, bool], ...] = (
         ("create", {"a": 12, "b": 4}, 16, False),
@@ -124,11 +124,11 @@ def test_with_a_request_quota_the_longer_throttle_time_applies(cluster: Cluster,
     answers = []
     for topics in ({"one": 1}, {"two": 1}, {"many": 60}, {"three": 1, "four": 1}):
         with RawClient(broker, client_id) as client:
-            # Kafka charges a request that only validates, so nothing needs to be created.
+            # Kafka also charges a request that only validates, so the test needn't create topics.
             answers.append(client.mutate("create", topics, strict=strict, validate_only=True))
     assert answers[1].throttle_ms == 1000, "the bucket is nearly full; a request quota throttles for a window at most"
     assert {code for code, _ in answers[-1].errors.values()} == {QUOTA_EXCEEDED if strict else 0}
-    # 12 tokens are owed, and no more if two topics are refused; an old client, which is not refused, owes 14.
+    # The client owes 12 tokens, and refused topics add none. An old client, which is not refused, owes 14.
     assert 10_000 < answers[-1].throttle_ms <= (24_000 if strict else 28_000)
 
 
@@ -157,7 +157,7 @@ def test_the_throttle_time_is_shown_where_it_is_applied(cluster: Cluster) -> Non
 @pytest.mark.proves("kip-599.error-name", "kip-599.metric", "kip-599-revision.bucket-enforced")
 @pytest.mark.proves("kip-599-revision.metrics")
 def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_after_them(cluster: Cluster) -> None:
-    # This must be the last test: afterwards the broker's metadata thread, which also applies quotas, makes 560 logs.
+    # This must be the last test: afterwards the broker's metadata thread, which also applies quotas, creates 560 logs.
     make_known(cluster, "strict")
     assert quota_now(controller(cluster), ANYONE, "strict", "CONTROLLER_MUTATION").limit == Q
     early, late = TokenBucket(Q, SAMPLES, 1000), TokenBucket(Q, SAMPLES, 1000)
@@ -179,7 +179,7 @@ def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_afte
     assert {"mutation-rate", "tokens", "throttle-time"} <= set(shown)
     assert shown["tokens"] < 0
     assert is_explained_as_limited(cluster, early, late)
-    # The windows of Kafka's metrics (metrics.num.samples, metrics.sample.window.ms), not those of the quota.
+    # This rate has the windows of Kafka's metrics (metrics.num.samples, metrics.sample.window.ms), not of the quota.
     shown_rate = SampledRate(2, 30_000)
     shown_rate.record(sum(KIP_599.values()), begin)
     assert shown_rate.measure(now_ms()) <= shown["mutation-rate"] <= sum(KIP_599.values()) / 30
@@ -197,7 +197,7 @@ def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_afte
 
 
 def is_explained_as_limited(cluster: Cluster, early: TokenBucket, late: TokenBucket) -> bool:
-    """Whether ``quotahost explain`` says so on the controller; it shows the tokens that the models have meanwhile."""
+    """Whether the controller's ``quotahost explain`` calls the client limited; compares its tokens with the models'."""
     least = late.tokens(now_ms())
     _, text = explain_client(controller(cluster), ANYONE, "strict", "CONTROLLER_MUTATION")
     most = early.tokens(now_ms())

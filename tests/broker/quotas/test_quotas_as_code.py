@@ -1,4 +1,4 @@
-"""``quotahost quotas`` against a real broker: what is declared is what Kafka and quotahost have."""
+"""``quotahost quotas`` on a real broker: Kafka and quotahost get the quotas that a file declares."""
 
 import math
 import re
@@ -80,7 +80,7 @@ def test_the_example_is_applied_and_again_changes_nothing(node: KafkaNode, clien
     assert found[("client-id", DEFAULT), ("user", "billing")] == {"producer_byte_rate": 10e6}
     assert found[("ip", DEFAULT),] == {"connection_creation_rate": 100}
     assert len(found) == 7
-    second = run(client, "apply", EXAMPLE)  # it doesn't ask, as there is nothing to do
+    second = run(client, "apply", EXAMPLE)  # no question, as there is nothing to do
     assert (second.exit_code, "Nothing to do" in second.output) == (0, True)
     drift = run(client, "drift", EXAMPLE)
     assert (drift.exit_code, drift.output) == (0, "\nNo drift.\n")
@@ -179,7 +179,7 @@ def test_what_files_declare_overwrites_refused_records_others_go_by_word_alone(
     assert "Applied 2 of 2 changes." in run(client, "apply", "--yes", file).output
     drift = run(client, "drift", "--prune", file)
     assert (drift.exit_code, "b'users/" in drift.output, "kept" in drift.output) == (0, True, False)
-    # What a later version wrote isn't written over in silence.
+    # The plan shows that apply would remove a record of a later version.
     file.write_text("cluster-quotas: [{user: alice, produce: 5}, {client-id: kept, produce: 3M}]")
     removed = r"remove +record b'users/alice' +refused +version +-> +none"
     planned = run(client, "plan", file)
@@ -257,7 +257,7 @@ def test_names_and_rates_of_every_kind_are_read_back(client: list[str], file: Pa
 MANY: Final = 100_000
 
 
-# The last one, as it leaves many records in the topic until Kafka compacts it.
+# This test is the last, because it leaves many records in the topic until Kafka compacts it.
 @pytest.mark.long
 def test_100_000_entities_are_applied_followed_and_removed(node: KafkaNode, client: list[str], file: Path) -> None:
     quotas = {Entity(f"user-{n:06}", in_cluster=True): {"produce": 1e6 + n} for n in range(MANY)}

@@ -71,7 +71,7 @@ def test_rotating_client_ids_share_the_quota_of_their_user(node: KafkaNode) -> N
             number += 1
             assert number < 9, "Kafka's window of 1 MB/s is used up by all of them together"
             client.rename(f"rotating-{number}")
-    # The broker's own clients may be missed meanwhile; each of these would be at least twice.
+    # The broker's own clients may cause misses meanwhile; each rotating client-id would cause at least two.
     assert gauge(node, "QuotaTable", "Misses") - misses <= number, "nobody had to be asked about any of them"
     assert {q.tags["client-id"] for q in enforced_quotas(node, "PRODUCE", user=ANYONE)} == {""}
 
@@ -96,15 +96,15 @@ def test_stored_quotas_apply_from_the_first_request_after_a_clean_restart(node: 
     assert {quota.bound for quota in found} == {6e6}
 
 
-# ---- share groups (KIP-932): what each member reads is counted and delayed by its own quota, as other fetches are ----
+# ---- share groups (KIP-932): a member's reads count against its own quota and are delayed, as other fetches are ----
 
 MUCH: Final = 20_000_000  # bytes
 SHARED: Final = 1e6  # bytes/s
-LOCK: Final = 15  # seconds; Kafka's least is configured so, too
+LOCK: Final = 15  # seconds; the broker's minimum is configured to the same
 
 
 def read(node: KafkaNode, group: str, client_id: str, seconds: int) -> dict[str, Any]:
-    """What a member of the group reads of a new topic; see ShareReader.java."""
+    """The report of a group member that reads a new topic; see ShareReader.java."""
     create_topic(node, group, partitions=2)
     fill_topic(node.client_config("admin", "filler"), group, MUCH)
     settings = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": f"{LOCK}000"}
@@ -141,8 +141,8 @@ def test_a_share_consumer_with_a_quota_that_it_does_not_reach_is_not_delayed(nod
 # ---- the factor source ``load``: greedy clients are slowed while the broker's request handler has no time left ----
 
 TARGET: Final = 0.3
-#: Large batches of noise, which the broker compresses in vain: that costs its one handler thirty times what it costs a
-#: client, so a busy machine slows the handler first.
+#: Large batches of random bytes, which the broker compresses without effect. This costs its one handler thirty times
+#: what it costs a client, so a busy machine slows the handler first.
 BATCHES: Final = {"batch.size": 1_000_000, "queue.buffering.max.kbytes": 8_192}
 LARGE: Final = 900_000  # bytes of a record
 COSTLY: Final = {"compression.type": "gzip", "compression.gzip.level": "9"}

@@ -1,8 +1,8 @@
-"""Topic quotas on a real broker ("Broker side quota (V1)"): which topics are limited, and that no record is lost.
+"""Topic quotas on a real broker ("Broker side quota (V1)") limit the topics above their share and lose no record.
 
-The control is on-off: a greedy topic is let in and turned back every few seconds. So the tests compare means over 30 s,
-about ten such turns, by the broker's own count of appended bytes. Because a busy machine may stall, they look at the
-last 30 s again and again.
+The control is on-off: the fence admits a greedy topic and turns it back every few seconds. So the tests compare means
+over 30 s, about ten such turns, by the broker's own count of appended bytes. A busy machine may stall, so the tests
+check the last 30 s repeatedly.
 """
 
 import re
@@ -33,7 +33,7 @@ TOTAL, OWN = "topics.total.bytes.in.per.sec.threshold", "topics.bytes.in.per.sec
 SETTINGS: Final = {TOTAL: "3M", OWN: "important:1500K", "static.excluded.principal.name.list": "User:root"}
 SHARE: Final = 750_000  # bytes/s of modest and of greedy
 USERS: Final = {"alice": "a", "root": "r"}
-#: A little less than each may: Kafka's meters begin with the first 5 s, in which who connects late makes up for some.
+#: Slightly less than each topic may get: Kafka's meters begin with the first 5 s, in which a late client catches up.
 KEPT: Final = {"important": 1_400_000, "modest": 700_000}
 OFFERS: Final = KEPT | {"greedy": 20_000_000}
 PERIOD: Final = 30.0  # seconds
@@ -60,7 +60,7 @@ def topics_over(node: KafkaNode) -> list[str]:
 @pytest.mark.proves("v1.total-threshold", "v1.topic-threshold", "v1.one-minute-rate", "v1.dropped")
 @pytest.mark.proves("v1.measured-in-log", "v1.logged", "kip-13.topic-quotas-rejected", "kip-13.error-after-delay")
 def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_is_lost(node: KafkaNode) -> None:
-    # The queue is short: that much is under way when a topic is turned back, and comes at once from who connects late.
+    # The queue is short: its records are in flight when a topic is turned back, and a late client sends all at once.
     idempotent = {"enable.idempotence": True, "queue.buffering.max.kbytes": 256}
     loads = {
         topic: ProducerLoad(node.client_config(client_id=topic) | idempotent, topic, rate=rate)
@@ -71,7 +71,7 @@ def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_i
             running.enter_context(load)
         eventually(lambda: topics_over(node) == ["greedy"], on_timeout=lambda: str(topics_over(node)))
         eventually(lambda: topics(node, "Share") == SHARE, what="modest has written, too")
-        # At first greedy exceeded its share, before the mean of a minute could show it.
+        # At first greedy exceeded its share, before the one-minute mean showed this.
         owing = bytes_in(node, "greedy")
         eventually(lambda: bytes_in(node, "greedy") > owing + SHARE, LONG, "it is let in again")
         wait_for_topic_rates(node)
@@ -91,7 +91,7 @@ def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_i
 
 
 def wait_for_topic_rates(node: KafkaNode) -> None:
-    """Waits until over the last period all keep their mean bytes/s but greedy, which has the rest of the total."""
+    """Waits until over the last PERIOD greedy has the rest of the total, and the others keep their mean bytes/s."""
     begin = time.monotonic()
     samples: list[tuple[float, dict[str, int]]] = []
 
@@ -112,7 +112,7 @@ def wait_for_topic_rates(node: KafkaNode) -> None:
 @pytest.mark.long
 @pytest.mark.proves("v1.where")
 def test_a_topic_within_its_share_keeps_its_rate_packed_by_kafkas_producer_with_a_greedy_one(node: KafkaNode) -> None:
-    # The buffer is small, because its content is sent at the greedy topic's share at the end.
+    # The buffer is small, because at the end the producer sends its content at the greedy topic's share.
     own = {"acks": "all", "buffer.memory": "8000000"}
     config = {"bootstrap.servers": node.bootstrap, "client.id": "mixed", **own}
     offers, seconds = {"modest": 400_000, "greedy": 12_000_000}, 20
@@ -127,7 +127,7 @@ def test_a_topic_within_its_share_keeps_its_rate_packed_by_kafkas_producer_with_
     assert (modest["delivered"], greedy["delivered"]) == (modest["sent"], greedy["sent"])
 
 
-# ---- with thresholds so low that one record is too much ----
+# ---- with thresholds so low that one record exceeds them ----
 
 
 @pytest.fixture

@@ -1,1 +1,1 @@
-"""What tests on real brokers share: nodes with quotahost, their metrics, producers, and a stand-in for the pipeline."""
+"""Tests on real brokers share this code: nodes with quotahost, their metrics, producers, and a stand-in pipeline."""

@@ -8,12 +8,12 @@ from confluent_kafka.admin import ResourceType as Type
 
 
 def acl(user: str, topic: str, operation: AclOperation, pattern: Pattern = Pattern.LITERAL) -> AclBinding:
-    """Allows a user, given by the principal's name, an operation on a topic, or on all with this prefix."""
+    """An ACL that allows a user (a principal's name) an operation on a topic, or on all topics with this prefix."""
     return AclBinding(Type.TOPIC, topic, pattern, f"User:{user}", "*", operation, AclPermissionType.ALLOW)
 
 
 def any_acl(principal: Any = None) -> AclBindingFilter:
-    """Finds all ACLs, or those of a principal."""
+    """A filter that finds all ACLs, or those of a principal."""
     anything: Any = None  # the stubs don't allow None
     return AclBindingFilter(
         Type.ANY, anything, Pattern.ANY, principal, anything, AclOperation.ANY, AclPermissionType.ANY

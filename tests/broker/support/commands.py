@@ -1,7 +1,7 @@
-"""Runs commands of quotahost's as an operator does, and reads what they print: in this process, or in a terminal.
+"""Runs quotahost's commands as an operator does, in this process or in a terminal, and reads what they print.
 
-A command runs in the process of the test, because a Python that starts takes ten times as long as a broker to answer,
-and a test that waits for an answer asks often. ``Terminal`` starts one, as a person would, and types keys.
+Commands run in the test's process, because a new Python needs ten times as long to start as a broker to answer, and
+tests poll. ``Terminal`` starts a command in a process of its own, as an operator would, and types keys.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def explain(*arguments: object) -> tuple[int, str]:
 
 
 def _quick(*arguments: object) -> tuple[int, str, str]:
-    """The same and the errors, of a command with a parser of its own: typer takes 0.1 s to make one, and tests poll."""
+    """Exit code, output and errors of a command with its own parser: typer needs 0.1 s to make one, and tests poll."""
     with redirect_stdout(StringIO()) as output, redirect_stderr(StringIO()) as errors:
         code = run(list(map(str, arguments)))
     return code, output.getvalue(), errors.getvalue()
 
 
 def explain_client(node: KafkaNode, user: str, client_id: str, quota_type: str = "PRODUCE") -> tuple[int, str]:
-    """The same for one client of one node, and for one quota type."""
+    """Exit code and output of ``quotahost explain`` for one client of one node, and for one quota type."""
     return explain("--pid", node.pid, "--user", user, "--client-id", client_id, "--type", quota_type)
 
 
@@ -68,7 +68,7 @@ def field(text: str, label: str) -> str:
 
 
 def top(*arguments: object) -> dict[str, Any]:
-    """What ``quotahost top --json`` shows."""
+    """The output of ``quotahost top --json``."""
     code, output, errors = _quick("top", "--json", *arguments)
     assert code == 0, errors
     shown: dict[str, Any] = json.loads(output)
@@ -76,7 +76,7 @@ def top(*arguments: object) -> dict[str, Any]:
 
 
 def connect_as(node: KafkaNode, user: str, directory: Path) -> list[str]:
-    """The options by which a command connects as this user, with a file of Kafka's Java client in the directory."""
+    """The options with which a command connects as this user; writes a Java client's file into the directory."""
     file = directory / f"{user}.properties"
     login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": node.mechanism}
     write_properties(file, login | {"sasl.jaas.config": login_jaas(node.mechanism, user, node.users[user])})
@@ -91,7 +91,7 @@ class Terminal:
         self._ours, self._theirs = pty.openpty()
         fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self._seen = ""
-        # A worker of pytest-xdist has these two, and they would be taken for the terminal's size.
+        # pytest-xdist sets these two for its workers, and the command would take them for the terminal's size.
         inherited = {name: text for name, text in os.environ.items() if name not in ("LINES", "COLUMNS")}
         environment = inherited | {"TERM": "xterm", "PYTHONFAULTHANDLER": "1"}
         self._program = subprocess.Popen(
@@ -109,16 +109,16 @@ class Terminal:
         os.close(self._theirs)
 
     def press(self, keys: bytes) -> None:
-        """Type these keys; what was seen before is forgotten."""
+        """Type these keys, and forget the earlier output."""
         self._seen = ""
         os.write(self._ours, keys)
 
     def shows(self, text: str) -> None:
-        """Wait until it has shown this text since the last keys."""
+        """Wait until the command has shown this text since the last keys."""
         eventually(lambda: text in self._read(), on_timeout=self._last)
 
     def line(self, pattern: str) -> str:
-        """Wait for a line since the last keys in which the pattern is found; without what commands the terminal."""
+        """Wait for a line since the last keys that has the pattern; returns the line without terminal sequences."""
         eventually(lambda: self._line(pattern) is not None, on_timeout=self._last)
         return self._line(pattern) or ""
 
@@ -127,7 +127,7 @@ class Terminal:
         return next((line for line in whole.splitlines() if re.search(pattern, line)), None)
 
     def ends(self) -> int:
-        """Wait for its end; the exit code."""
+        """Wait for the command's end; returns the exit code."""
         eventually(lambda: (self._read(), self._program.poll() is not None)[1])
         return self._program.returncode
 

@@ -1,4 +1,4 @@
-"""Nodes that run quotahost's callback, and what a test does to them."""
+"""Makes nodes that run quotahost's callback, and changes their settings."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from harness.system.waiting import eventually
 from tests.broker.support.seen import gauge
 
 PLUGINS: Final = Path(__file__).parents[1] / "plugins"
-#: Of a node that is asked for by its id: no other broker that may run on this machine has it.
+#: The id of a node that commands find by its id; no other broker on this machine has this id.
 OWN_ID: Final = 1_000_000 + os.getpid()
 FACTOR: Final = PREFIX + "plugin.fixed.factor"
 #: Settings of a broker whose factor tests set by hand.
@@ -67,7 +67,7 @@ def topic_of(node: KafkaNode, request: pytest.FixtureRequest, **config: str) -> 
 
 
 def tell(file: Path, text: str) -> None:
-    """Gives a plugin's file this text; the plugin may read it at any moment."""
+    """Replaces a plugin's file in one step, because the plugin may read it at any moment."""
     new = file.with_name(f"{file.name}.new")
     new.write_text(text)
     new.replace(file)
@@ -93,7 +93,7 @@ def changed(node: KafkaNode, settings: Mapping[str, str]) -> Iterator[None]:
 
 
 def set_factor(node: KafkaNode, factor: float) -> None:
-    """Sets the factor of a broker with FIXED settings, and waits until host and fence go by it."""
+    """Sets the factor of a broker with FIXED settings, and waits until host and fence use it."""
     alter_broker_config(node, {FACTOR: f"{factor:g}"})
     eventually(lambda: gauge(node, "QuotaTable", "Factor") == factor)
     eventually(lambda: gauge(node, "Fence", "Closed") == (factor == 0))

@@ -1,4 +1,4 @@
-"""Single records, transactions, and what is in topics: to see that no record is lost or out of order."""
+"""Sends single records and transactions and reads topics, so tests see that no record is lost or out of order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.broker.support.seen import gauge
 
 T = TypeVar("T")
 
-#: A partition's leader has just changed; the answer says nothing of the record.
+#: Errors after a change of the partition's leader; they say nothing about the record.
 _MOVING: Final = {"LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION"}
 
 
@@ -31,7 +31,7 @@ def begun(config: dict[str, Any], topic: str) -> Producer:
 def attempt(config: dict[str, Any], topic: str, partition: int = 0) -> str | None:
     """Sends one record on a connection of its own; returns the error's name, or None if delivered.
 
-    It isn't sent again but where the broker that was asked no longer leads the partition.
+    The record is sent again only if the broker that was asked no longer leads the partition.
     """
     answers: list[str | None] = []
 
@@ -64,7 +64,7 @@ def end_offset(node: KafkaNode, topic: str, partition: int = 0) -> int:
 
 
 def wait_until_turned_back(*nodes: KafkaNode, more: int = 5) -> None:
-    """Waits until the fences of these nodes have together turned so many more requests back."""
+    """Waits until the fences of these nodes have together turned back this many more requests."""
 
     def rejections() -> float:
         return sum(gauge(node, "Fence", "Rejections") for node in nodes)
@@ -91,12 +91,12 @@ def appended(cluster: Cluster) -> list[int]:
 
 
 def settled_ends(cluster: Cluster) -> list[int]:
-    """The same once requests that were under way when the fences closed have been appended; a producer goes on."""
+    """The end offsets of topic t after the requests in flight when the fences closed; a producer must go on."""
     return _settled(lambda: appended(cluster), *cluster.brokers)
 
 
 def _settled(ends: Callable[[], list[int]], *nodes: KafkaNode) -> list[int]:
-    """The ends once they stay while requests are turned back: what passed a fence before is there by then."""
+    """The ends once they stay while requests are turned back: requests that passed a fence are appended by then."""
 
     def stay() -> list[int] | None:
         before = ends()
@@ -107,7 +107,7 @@ def _settled(ends: Callable[[], list[int]], *nodes: KafkaNode) -> list[int]:
 
 
 def values(node: KafkaNode, topic: str) -> list[str]:
-    """The values in partition 0, also those that transactions committed, in order."""
+    """The values in partition 0 in order, including those of committed transactions."""
     return [value.decode() for _, value in records(node, topic)]
 
 
@@ -130,7 +130,7 @@ def records(node: KafkaNode, topic: str) -> list[tuple[bytes, bytes]]:
 
 def _ask(node: KafkaNode, question: Callable[[Consumer], T]) -> T:
     own = {"group.id": "harness-reader", "enable.partition.eof": True, "isolation.level": "read_committed"}
-    # An empty fetch shows the end. A consumer that waits for data longer than records are apart never gets one.
+    # An empty fetch shows the end. If a consumer waits longer than the time between records, no fetch is empty.
     own |= {"enable.auto.commit": False, "fetch.wait.max.ms": 10}
     consumer = Consumer(node.client_config(client_id="harness-reader") | own)
     try:

@@ -31,16 +31,16 @@ USAGE: Final = "__quotahost_usage"
 SHARES: Final = "__quotahost_shares"
 SHARES_VALIDITY: Final = timedelta(seconds=8)
 PERIOD: Final = 0.25  # seconds between two records
-BATCH: Final = 20  # snapshots that are read at once
-# Exempt where clients don't authenticate, so that its records pass the fence in a PAUSE.
+BATCH: Final = 20  # snapshots of one read
+# This client-id is exempt if clients don't authenticate, so its records pass the fence in a PAUSE.
 CLIENT_ID: Final = "quotahost-0"
 
 
 class FakePipeline(Background):
     """Publishes for the time of a ``with`` block. A broker that was silent for ``validity`` seconds is stale.
 
-    It begins with the first snapshot of the topic and publishes once it has read them all: to it, each is as new as its
-    reading, so the state of long ago would be told as today's.
+    It begins with the first snapshot of the topic and publishes only when it has read all. It takes the time of reading
+    for the time of a snapshot, so it would otherwise publish an old state as the present one.
     """
 
     def __init__(self, cluster: Cluster, validity: float) -> None:
@@ -79,7 +79,7 @@ class FakePipeline(Background):
 
 
 def wait_for_source(cluster: Cluster, source: str, timeout: float = 120) -> None:
-    """Waits until every broker goes by this factor source."""
+    """Waits until every broker uses this factor source."""
     bean, what = f"FactorSource,name={source}", f"{source} answers on all"
     eventually(lambda: all(gauge(node, bean, "Answers") == 1 for node in cluster.brokers), timeout, what)
 

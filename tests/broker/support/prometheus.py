@@ -1,6 +1,6 @@
-"""A real Prometheus server, and what it says to the expressions of the dashboard and of the alert rules.
+"""A real Prometheus server evaluates the expressions of the dashboard and of the alert rules.
 
-The server is that of Debian's package; where there is none a test says why it could not run.
+The server comes from Debian's package. If there is no package, a test says why it could not run.
 """
 
 import json
@@ -29,7 +29,7 @@ from tests.skips import COULD_NOT_RUN
 
 ALERTS: Final = ROOT / "conf/alerts.yml"
 DASHBOARD: Final = ROOT / "conf/grafana-quotahost.json"
-#: What Grafana puts in place of its variables, if all brokers are chosen and Prometheus scrapes twice a second.
+#: The values of Grafana's variables if all brokers are chosen and Prometheus scrapes twice a second.
 _VARIABLES: Final = {"$__rate_interval": "5s", "$job": ".*", "$instance": ".*"}
 _LABEL: Final = re.compile(r"{{(\w+)}}")
 _METRIC: Final = re.compile(r"quotahost_\w+(?:\{[^}]*\})?")
@@ -53,14 +53,14 @@ class Server(LoggedProcess):
         ]
 
     def start(self) -> None:
-        """Starts it, or starts it again with its data, and waits until it answers."""
+        """Starts the server, or restarts it with its data, and waits until it answers."""
         self.launch_command(self._command, dict(os.environ))
         self.wait_for_log("Server is ready")
 
 
 @cache
 def _found() -> Path | str:
-    """The files, or why there are none; asked once, as a machine without a network takes minutes to say no."""
+    """The files, or why there are none; cached, because a machine without a network needs minutes to fail."""
     try:
         return debian_package("prometheus")
     except PackageMissing as reason:
@@ -68,7 +68,7 @@ def _found() -> Path | str:
 
 
 def package() -> Path:
-    """The files of Debian's package; the test that asks is skipped with the reason where there are none."""
+    """The files of Debian's package; if there are none, skips the calling test with the reason."""
     found = _found()
     if isinstance(found, str):
         pytest.skip(f"{COULD_NOT_RUN}no Prometheus on this machine: {found}")
@@ -98,7 +98,7 @@ def prometheus(directory: Path, *ports: object, **labels: str) -> Iterator[Serve
 
 @dataclass(frozen=True)
 class Expression:
-    """One expression and where it stands, with the labels that the legend of a panel names."""
+    """One expression and its place, with the labels that the legend of a panel names."""
 
     place: str
     text: str
@@ -106,12 +106,12 @@ class Expression:
 
     @property
     def metrics(self) -> set[str]:
-        """The names of the metrics in it."""
+        """The names of the expression's metrics."""
         return {each.partition("{")[0] for each in self.selectors}
 
     @property
     def selectors(self) -> set[str]:
-        """Its metrics with the labels that they must have."""
+        """The expression's metrics with the labels that they must have."""
         return set(_METRIC.findall(self.text))
 
 
@@ -135,7 +135,7 @@ def rules() -> list[Expression]:
 
 
 def _without_delay(directory: Path) -> Path:
-    """A copy of the rules whose alerts fire once what is wrong has lasted a second."""
+    """Writes a copy of the rules, in which an alert fires when its condition has lasted a second."""
     copy = directory / "alerts.yml"
     rules = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))
     for rule in rules["groups"][0]["rules"]:
@@ -152,7 +152,7 @@ def firing(server: Server) -> dict[str, dict[str, str]]:
 
 
 def health(server: Server) -> dict[str, str]:
-    """What the server says of its evaluation of each alert: ``ok``, or what is wrong."""
+    """The server's report on its evaluation of each alert: ``ok``, or the error."""
     (group,) = _ask(server, "rules")["groups"]
     return {rule["name"]: rule.get("lastError") or rule["health"] for rule in group["rules"]}
 
@@ -170,7 +170,7 @@ def series(server: Server, expression: str, since: float) -> list[dict[str, str]
 def empty(server: Server, since: float, not_shown: Collection[str]) -> list[tuple[str, str]]:
     """Place and text of each expression that has had no series since a Unix time, or none with the legend's labels.
 
-    Those with a metric of one of the MBean types ``not_shown`` are left out.
+    Expressions with a metric of one of the MBean types ``not_shown`` are left out.
     """
     left_out = {f"quotahost_{each.prometheus}{each.kind}" for each in CATALOGUE if each.type in not_shown}
     alerts = [Expression(rule.place, selector) for rule in rules() for selector in rule.selectors]

@@ -1,4 +1,4 @@
-"""Cluster-wide quotas for tests of what brokers do with them, without ``quotahost quotas``."""
+"""Writes cluster-wide quotas for tests of brokers, without ``quotahost quotas``."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -16,7 +16,7 @@ def set_cluster_quota(
     produce: float | None = None,
     fetch: float | None = None,
 ) -> None:
-    """Writes the record of an entity; without rates it removes its quota. Takes librdkafka's properties."""
+    """Writes the record of an entity, or removes its quota if no rate is given. Takes librdkafka's properties."""
     entity = Entity(user, client_id)
     value = encode(ClusterQuota(produce, fetch)) if produce or fetch else None
     topic = CompactedTopic(config, QUOTAS, "quotahost-quotas")

@@ -1,4 +1,4 @@
-"""What one sees of a broker with quotahost: its quota table, its metrics, its state; and waiting for it."""
+"""Reads the quota table, the metrics and the state of a broker with quotahost, and waits for them to change."""
 
 import math
 import time
@@ -21,7 +21,7 @@ OPEN, THROTTLE, PAUSE = 0, 1, 2  # values of the gauge State
 
 
 def wait_for_watch_topic(node: KafkaNode) -> None:
-    """Waits until a new broker has made the topic by which ``quotahost top`` asks it."""
+    """Waits until a new broker has created the topic by which ``quotahost top`` asks brokers."""
     eventually(lambda: [each for where in node.data_dirs for each in where.glob("__quotahost_watch-*")])
 
 
@@ -31,35 +31,35 @@ def gauge(node: KafkaNode, bean: str, attribute: str) -> float:
 
 
 def causes(node: KafkaNode) -> str:
-    """Why the broker's factor is below 1, in its gauges' words."""
+    """The gauges that say why the broker's factor is below 1."""
     return str(Jmx(node).query("quotahost:type=Cause,*"))
 
 
 def transitions(*nodes: KafkaNode) -> list[float]:
-    """How often each of the brokers has changed its state."""
+    """The number of state changes of each broker."""
     return [gauge(node, "Factor", "Transitions") for node in nodes]
 
 
 def silent_for(node: KafkaNode, broker: KafkaNode, seconds: float) -> None:
-    """Waits until a broker's newest snapshot, as another broker knows it, is so old."""
+    """Waits until the latest snapshot of ``broker`` that ``node`` knows is older than this."""
     eventually(lambda: gauge(node, f"Snapshot,name={broker.node_id}", "Age") > seconds, timeout=seconds + 120)
 
 
 def scrape(node: KafkaNode) -> list[Sample]:
-    """What the endpoint ``metrics.port`` shows."""
+    """The samples that the endpoint ``metrics.port`` shows."""
     with urlopen(f"http://127.0.0.1:{node.properties[PREFIX + 'metrics.port']}/metrics") as page:
         families = list(text_string_to_metric_families(page.read().decode()))
     return [sample for family in families for sample in family.samples]
 
 
 def bytes_in(node: KafkaNode, topic: str) -> int:
-    """Bytes that clients, not replication, have brought to a topic, by Kafka's own meter; 0 before the first."""
+    """The bytes that clients, not followers, have written to a topic, by Kafka's own meter; 0 before the first."""
     beans = Jmx(node).query(f"kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic={topic}")
     return sum(int(bean["Count"]) for bean in beans.values())
 
 
 def limit_of(node: KafkaNode, principal: str, client_id: str) -> float:
-    """A client's limit of produce, in bytes/s; NaN, which equals nothing, while there is none."""
+    """A client's limit for PRODUCE in bytes/s; NaN, which equals no number, while there is no limit."""
     limit = quota_now(node, principal, client_id).limit
     return math.nan if limit is None else limit
 
@@ -68,9 +68,9 @@ def wait_for_rate(expected: object, *loads: Load, since: float | None = None) ->
     """Waits until the loads' mean bytes/s over the last three windows of QUICK_QUOTAS equals ``expected`` (``approx``).
 
     The windows begin at ``since`` (monotonic) or now. Kafka lets a client use up a window's bytes at once, and a busy
-    machine may stall; so the mean is a smooth one (``Meter.smooth_rate``), taken again and again until it fits.
+    machine may stall. So the mean is a smooth one (``Meter.smooth_rate``), computed repeatedly until it fits.
 
-    By it an eager producer gets 97 to 101% of its quota. An eager consumer gets 65 to 90%: Kafka takes back the charge
+    An eager producer's mean is 97 to 101% of its quota. An eager consumer's is 65 to 90%: Kafka takes back the charge
     of a throttled fetch but not the wait, which is a second too long in each window.
     """
     begin, span = since or time.monotonic(), 3 * QUICK_WINDOW

@@ -1,7 +1,7 @@
-"""Volumes: small ones that a test fills, what one could see of them meanwhile, and what a broker publishes of its own.
+"""Small volumes that a test fills, samples of their use, and the volumes that a broker publishes.
 
-Other programs may write to a broker's disk. So a test that mounts none works out what it expects from the newest
-snapshot, not from one that it read before.
+Other programs may write to a broker's disk. So a test that mounts no volume computes what it expects from the latest
+snapshot, not from an earlier one.
 """
 
 import shutil
@@ -27,15 +27,15 @@ from tests.skips import COULD_NOT_RUN
 
 SNAPSHOTS: Final = "__quotahost_snapshots"
 MEGA: Final = 1_000_000
-#: Broker properties with which space comes back within a second of its deletion or the end of its retention.
+#: Broker properties with which space is free within a second after a deletion or the end of retention.
 QUICK_DELETION: Final = {
     "log.segment.delete.delay.ms": "100",
     "log.initial.task.delay.ms": "100",
     "log.retention.check.interval.ms": "500",
 }
-#: Two samples a quota window, so that a producer's bursts are small beside the volume.
+#: Kafka's quota window has two samples, so that a producer's bursts are small compared with the volume.
 SMALL_BURSTS: Final = {"quota.window.num": "2"}
-WINDOW: Final = 2.0  # seconds of it
+WINDOW: Final = 2.0  # seconds of this window
 _NO_VOLUME: Final = (
     f"{COULD_NOT_RUN}this user may mount no file system here, and a test that fills a volume needs a small one. "
     "Run it as root, in a container that may mount (SYS_ADMIN), or where user namespaces are allowed"
@@ -44,7 +44,7 @@ _NO_VOLUME: Final = (
 
 @contextmanager
 def small_volume(folder: Path, size: int) -> Iterator[Path]:
-    """Mounts a file system of so many bytes at the folder; skips the test, and says so, where that isn't allowed."""
+    """Mounts a file system of so many bytes at the folder; if that isn't allowed, skips the test with the reason."""
     with own_file_system(folder, str(size)) as mounted:
         if not mounted:
             pytest.skip(_NO_VOLUME)
@@ -68,7 +68,7 @@ def used(directory: Path) -> int:
 
 
 class Sample(NamedTuple):
-    """What one could see at one moment (monotonic s): a broker's state and factor, and the bytes used by volume."""
+    """A broker's state and factor, and the bytes used by volume, at one moment (monotonic s)."""
 
     moment: float
     state: str
@@ -91,7 +91,7 @@ class VolumeWatch(Background):
         return [sample for sample in self.samples if sample.moment >= moment]
 
     def most_used(self, volume: int) -> int:
-        """The most bytes that were used of a volume, given by its place in the list of directories."""
+        """The largest number of bytes used of a volume, which is given by its place in the list of directories."""
         return max(sample.used[volume] for sample in self.samples)
 
     def _run(self) -> None:
@@ -105,12 +105,12 @@ class VolumeWatch(Background):
 
 
 def offline_directories(node: KafkaNode) -> int:
-    """How many log directories Kafka itself has taken offline."""
+    """The number of log directories that Kafka itself has taken offline."""
     return int(Jmx(node).get("kafka.log:type=LogManager,name=OfflineLogDirectoryCount", "Value"))
 
 
 def never_ran_out_of_space(node: KafkaNode) -> bool:
-    """Whether Kafka met no write that failed for lack of space, and lost no log directory."""
+    """Whether no write of Kafka failed for lack of space, and no log directory went offline."""
     return "No space left" not in node.log_text() and offline_directories(node) == 0
 
 
@@ -135,7 +135,7 @@ def topic_on_each(directories: Sequence[Path], create: Callable[[str], None]) ->
 
 
 def published(node: KafkaNode) -> Volume:
-    """The first volume of the broker's newest snapshot, once it has published one."""
+    """The first volume of the broker's latest snapshot; waits until the broker has published one."""
     key = str(node.node_id).encode()
     return eventually(lambda: snapshot_records.decode(key, dict(records(node, SNAPSHOTS))[key]).volumes[0])
 

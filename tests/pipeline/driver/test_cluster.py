@@ -77,7 +77,7 @@ def test_by_sparks_record_a_broker_down_stops_nobody_and_its_full_disk_counts(cl
 
 
 def records_without_broker_3(cluster: Cluster) -> int:
-    """How many of the newest records tell its volumes, and no longer list it as stale."""
+    """The number of the latest records that have the volumes of broker 3, and don't list the broker as stale."""
     last = published(cluster.bootstrap)[-5:]
     return sum(each.stale == 0 and any(one.volume.broker == "3" for one in each.silent) for each in last)
 

@@ -1,5 +1,5 @@
-"""The driver as a process of its own: killed, doubled, robbed of its checkpoint, with a clock that is set, and on a
-Spark cluster of a master and two workers.
+"""The driver runs in a process of its own: the tests kill it, start it twice, destroy its checkpoint and set its clock,
+and run it on a Spark cluster of a master and two workers.
 """
 
 import os
@@ -49,7 +49,7 @@ def pipeline(node: KafkaNode, directory: Path, **more: object) -> PipelineProces
 
 
 class Story:
-    """Snapshots of 50 brokers, round by round, and one bad record for each ten of them."""
+    """Publishes snapshots of 50 brokers, round by round, and one bad record for each ten brokers."""
 
     def __init__(self, node: KafkaNode) -> None:
         self._node, self._round, self.refused, self._sizes = node, 0, 0, dict[int, int]()
@@ -112,16 +112,16 @@ def test_of_two_pipelines_the_one_launched_last_wins_and_both_say_so(node: Kafka
             winner = max(each.run for each in published(node.bootstrap))
             eventually(lambda: {each.run for each in published(node.bootstrap)[-4:]} == {winner}, PATIENCE)
             assert "this one was launched later and wins" in second.log_text()
-            # A pipeline that stands by keeps up with the clients' usage, too.
+            # A standby pipeline also keeps up with the clients' usage.
             Snapshots(node.bootstrap).use("1", Used(*KEY, 1.0, None, 1e6))
             eventually(lambda: first.metric("rows_total", query="shares") >= 1, PATIENCE)
-        # The first goes on, with a new run.
+        # The first pipeline goes on, with a new run.
         eventually(lambda: (found := newest(node.bootstrap)) and found.run > winner and found.reporting, PATIENCE)
 
 
 @pytest.mark.proves("faults.two-pipelines")
 def test_the_same_command_twice_stands_by_until_the_first_ends(node: KafkaNode, tmp_path: Path) -> None:
-    """Otherwise the two would end each other's queries, which have one checkpoint."""
+    """Otherwise the two pipelines would end each other's queries, because they share a checkpoint."""
     story = Story(node)
     first = pipeline(node, tmp_path / "first")
     second = pipeline(node, tmp_path / "second", checkpoint=tmp_path / "first/checkpoint", metrics_port=free_port())
@@ -167,7 +167,7 @@ def test_a_checkpoint_that_spark_cannot_read_is_set_aside_and_the_same_rebuilt(n
         assert [path.is_dir() for path in place.glob("volumes.set-aside-*")] == [True]
         eventually(lambda: len(dead_letters(node.bootstrap)) >= 2 * story.refused - BROKERS // 10, PATIENCE)
     story.check_what_was_published()
-    # With topics of another prefix, what the state has of the first ones counts no more; nor is a client shared twice.
+    # With another topics_prefix the state of the first topics doesn't count any more, and a client gets one share only.
     second = Snapshots(node.bootstrap, "second.")
     with pipeline(node, tmp_path / "pipeline", topics_prefix="second."):
         second.publish("1", [volume("/a", 100, 7)])
@@ -178,7 +178,7 @@ def test_a_checkpoint_that_spark_cannot_read_is_set_aside_and_the_same_rebuilt(n
 
 
 def test_a_stop_waits_for_no_answer_where_the_network_swallows_all_and_a_disk_hangs(tmp_path: Path) -> None:
-    """Under the history; there a file is a pipe into which nobody writes."""
+    """The history's disk hangs: one of its files is a pipe into which no process writes."""
     (checkpoint := tmp_path / "history/_checkpoint").mkdir(parents=True)
     os.mkfifo(checkpoint / "metadata")
     node, port = KafkaNode(tmp_path / "node"), free_port()
@@ -187,7 +187,7 @@ def test_a_stop_waits_for_no_answer_where_the_network_swallows_all_and_a_disk_ha
         options = {"tick": "1s", "validity": "10m", "history": tmp_path / "history"}
         driver = PipelineProcess(tmp_path / "pipeline", f"127.0.0.1:{network.port}", **options)
         with node, driver:
-            # The history's query is the next one that starts.
+            # The history's query starts next.
             eventually((tmp_path / "pipeline/checkpoint/shares/metadata").exists, PATIENCE)
             before = len(published(node.bootstrap))
             eventually(lambda: len(published(node.bootstrap)) > before, PATIENCE)
@@ -195,9 +195,9 @@ def test_a_stop_waits_for_no_answer_where_the_network_swallows_all_and_a_disk_ha
             assert driver.stop(timeout=20) == 0
 
 
-# ---- the clock of the driver's machine: no test may set its own, so a small library adds to that of the process ----
+# ---- the clock of the driver's machine: a test may not set it, so a small library shifts the clock of the process ----
 
-#: Adds the seconds that stand in the file $ADDED to the wall clock; Python and Java ask by this function.
+#: Adds the seconds in the file $ADDED to the wall clock, in the function by which Python and Java read the clock.
 LIBRARY = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -254,14 +254,14 @@ def test_records_go_on_and_no_broker_is_stale_when_the_clock_is_set(
         driver.kill()
 
 
-# ---- a Spark cluster: all of it runs on this machine, so a directory of it is the shared file system ----
+# ---- a Spark cluster: all its processes run on this machine, so a local directory is the shared file system ----
 
 HOME: Final = Path(pyspark.__file__).parent
 
 
 @contextmanager
 def spark_cluster(directory: Path) -> Iterator[tuple[str, LoggedProcess]]:
-    """The address of its master, and one of its workers."""
+    """Runs the cluster; yields the address of its master, and one of its workers."""
     port = free_port()
     url = f"spark://127.0.0.1:{port}"
     worker = ("worker.Worker", "--cores", "1", "--memory", "700m", url)
@@ -278,7 +278,7 @@ def spark_cluster(directory: Path) -> Iterator[tuple[str, LoggedProcess]]:
 
 
 class Submitted(PipelineProcess):
-    """The line that ``--print-submit`` prints, run as it is."""
+    """Runs the line that ``--print-submit`` prints, with pyspark's spark-submit and less memory."""
 
     def __init__(self, directory: Path, options: Options) -> None:
         super().__init__(directory, options.bootstrap)
@@ -300,7 +300,7 @@ def test_state_and_history_outlive_a_worker_and_the_driver_and_lie_in_one_place(
         with driver:
             story.told(2)
             worker.kill()
-            # Of a part of the brokers: the others' volumes have to come out of the state.
+            # Only some brokers publish, so the other brokers' volumes must come from the state.
             story.told(2, brokers=25)
         assert list((shared / "volumes/state").rglob("*.delta")), "the state doesn't lie in the shared directory"
         with driver:

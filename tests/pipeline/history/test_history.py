@@ -1,6 +1,6 @@
-"""The history: each volume of each snapshot, what clients used and budgets held, and the sums of a bill.
+"""The history has each volume of each snapshot, the clients' usage and the budgets' bytes; a bill has their sums.
 
-A restart neither loses nor repeats a reading. ``quotahost quotas usage`` makes the bill of a history that the
+A restart neither loses nor repeats a reading. ``quotahost quotas usage`` makes the bill from a history that the
 pipeline's own queries have written.
 """
 
@@ -59,7 +59,7 @@ def test_restarts_lose_and_repeat_no_reading_and_a_batch_is_one_file_a_day(spark
     log, history = Log(tmp_path / "in"), tmp_path / "history [{a,b}]*"
 
     def stored() -> list[tuple[int, int]]:
-        """Offset and day of each row, of which both volumes of both brokers have one."""
+        """Offset and day of each row; each volume of each broker has a row."""
         rows = of_folder(spark, COLUMNS, str(history), Question(str(history))).collect()
         return sorted((row["offset"], row["day"].day) for row in rows)
 
@@ -82,7 +82,7 @@ def test_restarts_lose_and_repeat_no_reading_and_a_batch_is_one_file_a_day(spark
     assert stored() == sorted(4 * [(0, 21), (0, 22), (1, 22), (1, 23), (2, 23), (2, 24)])
     files = Counter(file.parent.name for file in history.glob("day=*/*.parquet"))
     assert files == {"day=2026-11-21": 1, "day=2026-11-22": 2, "day=2026-11-23": 2, "day=2026-11-24": 1}
-    # Of a deleted day nothing is known any more.
+    # If an operator deletes a day, the history has no rows of this day any more.
     shutil.rmtree(history / "day=2026-11-22")
     assert stored() == sorted(4 * [(0, 21), (1, 23), (2, 23), (2, 24)])
 
@@ -93,7 +93,7 @@ def test_restarts_lose_and_repeat_no_reading_and_a_batch_is_one_file_a_day(spark
 def used(
     rate: float, user: str = "alice", client: str = "app", kind: QuotaType = WRITE, demand: float | None = None
 ) -> Used:
-    """In a record that comes 10 s after the one before."""
+    """A client's usage in a record that comes 10 s after the one before."""
     return Used(user, client, kind, rate, demand, 1e6, 10 * rate)
 
 
@@ -135,7 +135,7 @@ def test_a_minutes_bytes_are_those_that_its_records_tell_whatever_the_rates(spar
     alice, bob = ClientKey("alice", "app", WRITE), ClientKey("bob", "app", READ)
     lively = [(i / 2, "1", [Used(*alice, 1e6, None, 1e6, 50.0)]) for i in range(20)]
     silent = [(float(at), "1", [Used(*bob, 7.0, None, 1e6, 35.0)]) for at in range(10, 60, 5)]
-    older = (55.0, "1", [Used(*alice, 1e6, None, 1e6)])  # a broker that doesn't tell
+    older = (55.0, "1", [Used(*alice, 1e6, None, 1e6)])  # an older broker, whose records have no bytes
     both = [(float(at), "1", [used(10.0, "eve"), used(30.0, "eve", kind=READ)]) for at in range(0, 60, 10)]
     parsed = shares.parse(frame(spark, usage(*lively, *silent, older, *both)), "c")
     rows = uses(parsed).orderBy("user").collect()
@@ -177,10 +177,10 @@ def sizes(*records: tuple[float, str, dict[str, int]]) -> list[Record]:
 
 
 def _stream(log: Log, records: Sequence[Record], start: Callable[[], list[StreamingQuery]]) -> None:
-    """What the pipeline's queries make of these records."""
+    """Runs the pipeline's queries over these records."""
     queries = start()
     try:
-        # The last one moves the watermark past the others, and is read twice: a batch writes what had passed before it.
+        # The last record moves the watermark past the others. It comes twice, because only the next batch goes by that.
         for written in (records, records[-1:]):
             log.write(*written)
             for query in queries:
@@ -192,7 +192,7 @@ def _stream(log: Log, records: Sequence[Record], start: Callable[[], list[Stream
 
 @pytest.fixture(scope="module")
 def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An hour of the 21st of November, by the pipeline's own queries: several clients, two budgets, two brokers."""
+    """An hour of November 21 that the pipeline's own queries write: several clients, two budgets, two brokers."""
     at = tmp_path_factory.mktemp("usage")
     place, snapshots_log, usage_log = str(at / "history"), Log(at / "snapshots"), Log(at / "usage")
     clients = [used(10.0), used(20.0, client="bulk"), used(40.0, kind=READ), used(5.0, "mallory"), used(1.0, "eve")]
@@ -215,7 +215,7 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def test_a_disk_that_hangs_takes_one_core_and_the_volumes_keep_another(spark: SparkSession, tmp_path: Path) -> None:
     log, pipe = Log(tmp_path / "in"), str(tmp_path / "pipe")
     log.write(*sizes((0.0, "1", {"logs": 1})))
-    os.mkfifo(pipe)  # nobody writes into it, so that a task hangs that reads it
+    os.mkfifo(pipe)  # no process writes into it, so a task that reads it hangs
     hangs = F.udf(lambda _: Path(pipe).read_text() == "", "BOOLEAN", useArrow=False)("topic")
     told = snapshots.parse(log.stream(spark)).where(hangs)
     queries = [append(told, part, str(tmp_path / "history"), SOON) for part in ("history", "budgets")]
@@ -256,13 +256,13 @@ def test_the_bill_of_a_history_that_the_pipeline_wrote(history: Path, tmp_path: 
     assert result.exit_code == 0, result.output
     rows = {row["label"]: row for row in csv.DictReader(out.read_text().splitlines())}
     amounts = ("bytes_in", "bytes_out", "stored_byte_hours", "stored_bytes_mean", "stored_bytes_last")
-    # alice's client bulk is named without a label, so that of alice counts; brokers 1 and 2 are added up.
+    # alice's client bulk has an entry without a label, so alice's label counts. Brokers 1 and 2 are added up.
     assert [int(rows["team-a"][key]) for key in amounts] == [40 * 3600, 40 * 3600, 250, 250, 350]
     assert [int(rows[""][key]) for key in amounts] == [5 * 3600, 0, 7, 7, 7]
     assert {(row["cluster"], row["month"], row["hours_recorded"], row["hours_of_month"]) for row in rows.values()} == {
         ("c", "2026-11", "1", "720")
     }
-    # A spreadsheet sees no formula, a terminal no command.
+    # No label is a formula for a spreadsheet, or a command for a terminal.
     assert [label for label in rows if "HYPERLINK" in label] == ["'=HYPERLINK(1)\\x1b[31m"]
     assert "\x1b" not in result.stdout
     assert "(no label)" in result.stdout
@@ -282,7 +282,7 @@ def test_a_month_is_one_of_utc_wherever_spark_runs(history: Path, tmp_path: Path
     place = tmp_path / "history"
     records = usage(*(((late - NOON).total_seconds() + 10 * i, "1", [used(1.0)]) for i in range(12)))
     uses(shares.parse(frame(spark, records), "c")).write.partitionBy("day").parquet(f"{place}-usage")
-    Path(f"{place}-budgets").mkdir()  # as where the pipeline has never had one to write
+    Path(f"{place}-budgets").mkdir()  # the pipeline has never written a budget
     spark.conf.set("spark.sql.session.timeZone", "Pacific/Kiritimati")
     try:
         for month in ("2026-11", "2026-12"):

@@ -1,4 +1,4 @@
-"""``quotahost report`` and ``quotahost replay`` from a history in Parquet: what they show, and what they refuse."""
+"""``quotahost report`` and ``quotahost replay`` read a history in Parquet, and refuse what doesn't make sense."""
 
 import json
 import re
@@ -35,7 +35,7 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return written(spark, fast + full + empty + silent, tmp_path_factory.mktemp("history"))
 
 
-#: What a page would have that needs something else.
+#: Markup by which a page would load another file.
 FETCHES = re.compile(r'<(script|link|img)|url\((?!#)|@import|(src|href|data|srcset)="(?!#)')
 
 
@@ -182,7 +182,7 @@ def test_the_same_settings_give_what_was_recorded(hour: Path, tmp_path: Path) ->
     assert (factor["cluster"], factor["broker"]) == ("c", None)
     assert factor["then"] == factor["new"]
     assert factor["new"]["pauses"] == 1
-    assert factor["new"]["pause_s"] == pytest.approx(10 * 60, abs=2)  # 900 bytes are there after 40 min, freed at 50
+    assert factor["new"]["pause_s"] == pytest.approx(10 * 60, abs=2)  # 900 bytes from minute 40, freed at minute 50
     first, second = found["volumes"]
     assert (first["broker"], first["then"]["peak"], first["new"]["peak"]) == ("1", 910, 910)
     assert (second["broker"], second["new"]["lowest"]) == ("2", 1.0)

@@ -1,4 +1,4 @@
-"""Threads that repeat one thing, and faults that are logged once."""
+"""Tests threads that repeat one call, and faults that are logged once."""
 
 import logging
 import threading
@@ -36,7 +36,7 @@ def test_a_fault_that_comes_and_goes_or_lasts_is_logged_once_a_minute(caplog: py
             flutters.report("lost %d", turn)
         flutters.healed()
         clock.now += 0.1
-    for text in ("second", "third"):  # it has not healed in between
+    for text in ("second", "third"):  # the fault has not healed in between
         clock.now += 61
         lasts.report(text)
     assert caplog.messages == ["first", "lost 0", "lost 600 (599 similar lines were left out before)", "second"]

@@ -1,4 +1,4 @@
-"""From the name of a plugin to the plugin: found, imported, checked and built, and every error names a remedy."""
+"""Tests how plugins are found by name, imported, checked and built, and that every error names a remedy."""
 
 import shutil
 import sys
@@ -42,7 +42,7 @@ GOOD = """
 """
 
 
-#: Each as an operator may choose it: Python, JSON and URLs write it otherwise, and text is often wrapped at blanks.
+#: Python, JSON and URLs escape characters of this password, and text is often wrapped at blanks.
 PASSWORD = "S3CR3T  'it\"s' \\ 50% é\n"
 
 
@@ -223,7 +223,7 @@ def test_a_plugin_unfit_for_its_role_is_refused_with_the_reason(site: Path, role
 
 def test_a_survey_lists_every_plugin_and_why_it_fails_to_load(site: Path) -> None:
     good(site)
-    shutil.copytree(site / "acme-1.0.dist-info", site / "~cme-1.0.dist-info")  # as pip leaves it that is killed
+    shutil.copytree(site / "acme-1.0.dist-info", site / "~cme-1.0.dist-info")  # as a killed pip leaves it
     supplier(site, "exits", "raise SystemExit(1)", distribution="exits")
     distribute(site, "whole", {Role.SUPPLIER.group: {"module": "whole_module"}}, {"whole_module": ""})
     supplier(site, "twice", "plugin = print", distribution="one")

@@ -1,4 +1,4 @@
-"""Helpers that write what a command reads, and run it in this process."""
+"""Helpers that write a command's input files, and run the command in this process."""
 
 import zipfile
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ def run(*arguments: object) -> Result:
 
 
 def told(code: int, words: Iterable[str], *arguments: object) -> str:
-    """What a command prints that ends with this code, and has told these words."""
+    """The output of a command, which must end with this code and print these words."""
     result = run(*arguments)
     assert (result.exit_code, [each for each in words if each not in result.output]) == (code, []), result.output
     return result.output
@@ -38,6 +38,6 @@ def properties_file(tmp_path: Path, properties: str) -> Path:
 
 
 def broker_file(tmp_path: Path, *lines: str) -> BrokerFile:
-    """A broker's file; lines that begin with a dot have the common prefix."""
+    """A broker's file; a dot at the beginning of a line stands for the common prefix."""
     text = "\n".join(PREFIX + line[1:] if line.startswith(".") else line for line in lines)
     return read_broker_file(properties_file(tmp_path, text))

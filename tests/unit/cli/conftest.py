@@ -1,4 +1,4 @@
-"""Fixtures: a folder in which quotahost is installed, its package, a Kafka, and a broker that answers by its socket."""
+"""Fixtures: a folder with an installed quotahost, its package, a Kafka, and a broker with a fake admin socket."""
 
 import os
 import sys
@@ -21,7 +21,7 @@ PLUGIN_FOLDER = Path(install.__file__).parents[2]
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where quotahost 0.1.0 and jpype1 1.7.1 are installed, for this process and those that it starts."""
+    """A folder where quotahost 0.1.0 and jpype1 1.7.1 are installed, for this process and those that it starts."""
     folder = tmp_path / "site"
     distribute_quotahost(folder)
     distribute(folder, "jpype1", {}, version="1.7.1")
@@ -36,7 +36,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a quotahost that carries no jar yet would carry it."""
+    """The path of the jar in quotahost's package, which contains no jar yet."""
     monkeypatch.setattr(install, "_CARRIED", tmp_path / "carried.jar")
     return tmp_path / "carried.jar"
 
@@ -50,7 +50,7 @@ def kafka(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def directory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The directory of the sockets; other brokers that may run on this machine are not looked for."""
+    """The directory of the sockets; commands don't find other brokers that may run on this machine."""
     with short_directory() as made:
         monkeypatch.setattr(broker_socket, "_candidates", lambda: iter(made.glob("*")))
         yield made
@@ -66,7 +66,7 @@ def broker(directory: Path) -> Iterator[FakeAdminSocket]:
 
 @pytest.fixture
 def found(tmp_path: Path) -> Callable[..., list[Finding]]:
-    """What a check of doctor's says of properties; lines that begin with a dot have the common prefix."""
+    """A function that returns a check's findings; a dot at the beginning of a line stands for the common prefix."""
 
     def run(check: Callable[[Settings, BrokerFile], Iterable[Finding]], *lines: str) -> list[Finding]:
         file = broker_file(tmp_path, *lines)

@@ -1,4 +1,4 @@
-"""``quotahost install`` and ``new``: what they write works as it stands, and nothing is left half done."""
+"""Tests ``quotahost install`` and ``new``: the files that they write work unchanged, and nothing is left half done."""
 
 import os
 import re
@@ -99,7 +99,7 @@ def test_its_entry_point_is_the_class_of_its_readme(
     assert (group, name) == (role.group, "my-quotas")
     monkeypatch.syspath_prepend(folder)
     made = EntryPoint(name, value, group).load()
-    del sys.modules["my_quotas"]  # else the next test's would be taken
+    del sys.modules["my_quotas"]  # otherwise the next test would get this module
     (block,) = re.findall(r"```properties\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
     settings = Settings.from_properties(javaproperties.loads(block))
     assert "my-quotas" in str(getattr(settings, role.broker_property.replace(".", "_")))

@@ -1,4 +1,4 @@
-"""What commands write is there as a whole, or not at all."""
+"""Tests that a file that a command writes is there as a whole, or not at all."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ from tests.unit.cli.commands import run
 
 
 def full(path: Path, text: str, **_: Any) -> None:
-    """What a disk does that becomes full meanwhile."""
+    """Writes the beginning of the text, and fails like a disk that becomes full."""
     with path.open("w") as file:
         file.write(text[:5])
     raise OSError(errno.ENOSPC, "No space left on device")
@@ -41,7 +41,7 @@ def test_a_file_keeps_its_mode_a_link_stays_one_and_a_device_or_pipe_is_written_
     file.write_text("before")
     file.chmod(0o640)
     link.symlink_to(file)
-    # Not /dev/null: if this breaks, root would put a file in its place.
+    # The device is not /dev/null: if the code breaks, root would replace /dev/null by a file.
     terminal, other_end = os.openpty()
     device = Path(os.ttyname(other_end))
     for path in (link, device):
@@ -52,7 +52,7 @@ def test_a_file_keeps_its_mode_a_link_stays_one_and_a_device_or_pipe_is_written_
     os.close(terminal)
     os.close(other_end)
     taker, giver = os.pipe()
-    with whole(Path(f"/dev/fd/{giver}")) as made:  # as a shell names it for >(gzip > FILE)
+    with whole(Path(f"/dev/fd/{giver}")) as made:  # a shell's name for >(gzip > FILE)
         made.write_text("now")
     assert os.read(taker, 10) == b"now"
     os.close(taker)

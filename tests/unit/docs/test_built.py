@@ -1,4 +1,4 @@
-"""What is built can be checked: the lock, the notices, the bill of materials against what is inside, and the site."""
+"""Checks what is built: the lock, the notices, the bill of materials against the contents, and the site."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The files in conf/ fit the code, Prometheus' own checker, and what Strimzi's operator takes and keeps."""
+"""Tests that the files in conf/ fit the code, Prometheus' own checker, and what Strimzi's operator takes and keeps."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def test_properties_are_understood(path: Path) -> None:
 def understood(properties: dict[str, str]) -> Settings:
     settings = Settings.from_properties(properties)
     for role, name in discovery.configured(settings):
-        if name != "off-peak":  # its own package's tests check it
+        if name != "off-peak":  # the plugin's own package tests it
             discovery.plugin_settings(role, name, settings)
     return settings
 
@@ -65,7 +65,7 @@ def test_the_dashboard_shows_every_metric_and_no_other_and_counters_as_rates() -
 def test_the_dashboard_can_be_imported() -> None:
     panels = DASHBOARD["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
-    assert "id" not in DASHBOARD  # Grafana gives it one
+    assert "id" not in DASHBOARD  # Grafana assigns the id
     variables = {"__rate_interval", *(v["name"] for v in DASHBOARD["templating"]["list"])}
     assert set(re.findall(r"\$\{?(\w+)", json.dumps(DASHBOARD))) - {"__all"} <= variables
 
@@ -106,7 +106,7 @@ def test_the_runbooks_name_no_alert_that_there_is_not() -> None:
 # ---- Strimzi's operator ----
 
 STRIMZI: Final = json.loads(Path(__file__).with_name("strimzi-crds.json").read_text(encoding="utf-8"))
-#: The part about what the operator forbids.
+#: The document's part about properties that the operator forbids.
 DOCUMENT: Final = (ROOT / "docs/strimzi.md").read_text(encoding="utf-8").partition("## Under Strimzi's operator")[2]
 FILES: Final = sorted((ROOT / "conf/strimzi").glob("*.yaml"))
 ALL: Final = [each for file in FILES for each in yaml.safe_load_all(file.read_text(encoding="utf-8"))]
@@ -114,13 +114,13 @@ THEIRS: Final = [each for each in ALL if each["apiVersion"].startswith("kafka.st
 (KAFKA,) = [each for each in THEIRS if each["kind"] == "Kafka"]
 (USER,) = [each for each in THEIRS if each["kind"] == "KafkaUser"]
 CONFIG: Final[dict[str, Any]] = KAFKA["spec"]["kafka"]["config"]
-#: What the operator adds to super.users (KafkaBrokerConfigurationBuilder.withAuthorization), for a cluster's name.
+#: The operator adds these to super.users; {} is the cluster (KafkaBrokerConfigurationBuilder.withAuthorization).
 OWN_USERS: Final = ("{}-kafka", "{}-entity-topic-operator", "{}-entity-user-operator", "{}-kafka-exporter",
                     "{}-cruise-control", "cluster-operator")  # fmt: skip
 
 
 def strict(schema: Any) -> Any:
-    """The schema with unknown fields refused: Kubernetes drops them, so that a misspelt one does nothing."""
+    """The schema, changed to refuse unknown fields: Kubernetes drops them, so a misspelt field would do nothing."""
     if isinstance(schema, list):
         return [strict(each) for each in schema]
     if not isinstance(schema, dict):
@@ -132,7 +132,7 @@ def strict(schema: Any) -> Any:
 
 
 def is_forbidden(name: str) -> bool:
-    """As the operator's AbstractConfiguration.filterForbidden has it."""
+    """Whether the operator's AbstractConfiguration.filterForbidden drops this property."""
     begins = any(name.lower().startswith(prefix) for prefix in STRIMZI["forbidden_prefixes"])
     return begins and name not in STRIMZI["forbidden_prefix_exceptions"]
 
@@ -141,8 +141,6 @@ def is_forbidden(name: str) -> bool:
 def test_each_resource_fits_strimzis_schema(document: dict[str, Any]) -> None:
     assert document["apiVersion"] == "kafka.strimzi.io/" + STRIMZI["schemas"][document["kind"]]["apiVersion"]
     schema = strict(STRIMZI["schemas"][document["kind"]])
-    # These three are Kubernetes' own, and the schema says no more of them than that they are there.
-    schema["properties"]["metadata"] = {"type": "object"}
     assert [error.message for error in Draft202012Validator(schema).iter_errors(document)] == []
 
 

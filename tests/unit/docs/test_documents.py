@@ -1,4 +1,4 @@
-"""The documents say what the code does: what they show works, what they name is there, what they ask for is tested."""
+"""Tests that the documents fit the code: examples work, named things exist, and tests prove all requirements."""
 
 import re
 import tomllib
@@ -32,7 +32,7 @@ PLUGINS: Final = ROOT / "docs/plugins.md"
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 MAKEFILE: Final = (ROOT / "Makefile").read_text(encoding="utf-8")
 COMMANDS: Final[dict[str, Any]] = get_command(app).commands  # type: ignore[attr-defined]
-#: A group's commands are named with it: "simulate quota".
+#: The name of a group's command includes the group: "simulate quota".
 NAMED: Final = {
     f"{name} {own}".rstrip(): command
     for name, it in COMMANDS.items()
@@ -45,7 +45,7 @@ OPTIONS: Final = {name: {"--help"}.union(*(each.opts for each in it.params)) for
 OTHER_OPTIONS: Final = {"--add-config", "--delete-config", "--alter", "--runs", "--only", "--driver-memory"}
 DECLARED: Final = {each.name for each in declared(Settings)}
 KNOWN: Final = DECLARED | {each.name for each in PROPERTIES}
-#: They begin with the same word as one of quotahost's properties: clients' and brokers' own.
+#: Kafka's own properties of clients and brokers that begin with the same word as a property of quotahost's.
 KAFKAS: Final = {
     "max.message.bytes", "max.connections.per.ip", "max.in.flight", "max.in.flight.requests.per.connection",
     "max.block.ms", "max.poll.interval.ms", "max.poll.records",
@@ -64,7 +64,7 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def anchor_of(heading: str) -> str:
-    """As Git hosts make it."""
+    """The anchor that Git hosts make of a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
@@ -73,7 +73,7 @@ def anchors(document: Path) -> set[str]:
 
 
 def spans(text: str) -> list[str]:
-    """What stands in code type in the text, and each line of its blocks of shell commands."""
+    """The inline code in the text, and each line of its blocks of shell commands."""
     shell = "\n".join(blocks(text, "sh|console"))
     lines = [line.partition("#")[0].strip().removeprefix("$ ") for line in shell.splitlines()]
     return lines + re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE))
@@ -83,7 +83,7 @@ SPANS: Final = {document: spans(text) for document, text in DOCUMENTS.items()}
 EACH_SPAN: Final = [(document, span) for document, found in SPANS.items() for span in found]
 
 
-# ---- what they show ----
+# ---- examples in the documents ----
 
 
 @pytest.mark.parametrize("document", TABLES, ids=name_of)
@@ -104,13 +104,13 @@ def test_the_plugins_that_they_show_keep_the_contract_by_the_checks_that_they_sh
 def test_the_properties_that_they_show_are_understood() -> None:
     known = (PREFIX, "authorizer.class.name=org.quotahost.QuotaFence", "quota.window.num=2")
     for document, text in DOCUMENTS.items():
-        for block in blocks(text, "properties"):  # each by itself: two may name other suppliers
+        for block in blocks(text, "properties"):  # each block alone: two blocks may name two suppliers
             lines = [line for line in block.splitlines() if line]
             Settings.from_properties(dict(line.split("=", 1) for line in lines))
             assert all(line.startswith(known) for line in lines), name_of(document)
 
 
-# ---- what they name ----
+# ---- names in the documents ----
 
 
 def test_files_and_modules_that_they_name_are_there() -> None:
@@ -123,7 +123,7 @@ def test_files_and_modules_that_they_name_are_there() -> None:
 
 
 def test_files_and_modules_that_comments_name_are_there() -> None:
-    """Of Python's half in Java's and the other way round, where no tool renames them together."""
+    """Comments of one language name files of the other one, and no tool renames both together."""
     java, python = ROOT / "java-shim/src/main/java", ROOT / "plugin/quotahost"
     sources = [*java.rglob("*.java"), *python.rglob("*.py")]
     folders = (java.parent, *(ROOT / name for name in ("harness", "tests", "tools")))
@@ -162,7 +162,7 @@ def exists(name: str) -> bool:
         return family is not None
     plugin, _, own = name.removeprefix("plugin.").partition(".")
     roles = [role for role in Role if plugin in PROJECT["project"]["entry-points"][role.group]]
-    models = filter(None, (settings_model(load(role, plugin)) for role in roles[:1]))  # of its own properties
+    models = filter(None, (settings_model(load(role, plugin)) for role in roles[:1]))  # of the plugin's own properties
     return own in {of.alias or key.replace("_", "-") for model in models for key, of in model.model_fields.items()}
 
 
@@ -189,7 +189,7 @@ def test_metrics_of_the_pipeline_that_its_page_names_are_there() -> None:
     sentence = re.search(r"all beginning with `quotahost_pipeline_`:(.*?)\.\n", text, re.DOTALL)
     assert sentence
     described = {f"{each.name}{'_total' * (each.type == 'counter')}" for each in Progress().registry.collect()}
-    # What stands in brackets are values of the label query, and labels.
+    # The text in brackets has labels, and values of the label query.
     named = re.findall(r"`(\w+)`", re.sub(r"\(.*?\)", "", sentence.group(1), flags=re.DOTALL))
     assert {f"quotahost_pipeline_{each}" for each in named} == described
 
@@ -201,7 +201,7 @@ def test_the_table_of_roles_lists_the_plugins_that_are_built_in() -> None:
 
 
 def test_the_map_names_every_package_and_no_other() -> None:
-    """Of Python in docs/architecture.md, "Layers"; of Java in the sentence below it."""
+    """Python's packages are in docs/architecture.md, "Layers"; Java's packages are in the sentence below."""
     text = DOCUMENTS[ROOT / "docs/architecture.md"].partition("## Layers")[2].partition("## Walk 1")[0]
     table = "\n".join(re.findall(r"^\| \d+ \| (.*?) \|", text, re.MULTILINE))
     python = {path.stem for path in (ROOT / "plugin/quotahost").iterdir() if path.suffix in ("", ".py")}
@@ -218,7 +218,7 @@ def test_targets_of_make_that_are_named_are_there() -> None:
     target = re.compile(r"\bmake ((?:test|demo|bench|build|lint|format|tables|docs|clean|wheel|help)[\w-]*)")
     for document in DOCUMENTS:
         assert set(target.findall("\n".join(SPANS[document]))) <= TARGETS, name_of(document)
-    for text in (MAKEFILE, (ROOT / ".ci/run").read_text(encoding="utf-8")):  # which have no code type
+    for text in (MAKEFILE, (ROOT / ".ci/run").read_text(encoding="utf-8")):  # these have no inline code
         assert {"test"} <= set(target.findall(text)) <= TARGETS
 
 

@@ -1,4 +1,4 @@
-"""What plugins' clients do while the cluster does not answer, is not complete yet, or says too much."""
+"""Tests plugins' clients of a cluster that doesn't answer or isn't complete yet, and errors that contain a secret."""
 
 import gc
 import threading
@@ -19,13 +19,13 @@ from harness.system.waiting import eventually
 from quotahost.base.errors import Unusable
 from quotahost.kafka import commands, follower, publisher, registered_brokers
 from quotahost.kafka.admin import Gathering, ensure_compacted
-from quotahost.kafka.client import Connection, NoAnswer, consumer, lacked, login
-from quotahost.kafka.commands import CompactedTopic, Watching
+from quotahost.kafka.client import Connection, NoAnswer, lacked, login
+from quotahost.kafka.commands import CompactedTopic
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.publisher import Publisher
 from quotahost.kafka.registered_brokers import RegisteredBrokers
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import WITHIN, Clock, context
+from tests.fakes.plugin_context import Clock, context
 
 # ---- rights ----
 
@@ -62,7 +62,7 @@ def nothing(*_: object) -> None: ...
 
 @pytest.fixture
 def mock() -> Iterator[str]:
-    """The address of a cluster."""
+    """The address of librdkafka's mock cluster."""
     admin = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
     (address,) = admin.list_topics(timeout=10).brokers.values()
     yield f"{address.host}:{address.port}"
@@ -71,7 +71,7 @@ def mock() -> Iterator[str]:
 
 def test_why_a_first_record_is_not_published_is_said_once_the_start_is_over(caplog: pytest.LogCaptureFixture) -> None:
     broker, clock = FakeBroker(), Clock()
-    broker.client, broker.brokers = NOBODY, TimeoutError("the broker stops")  # which is asked later
+    broker.client, broker.brokers = NOBODY, TimeoutError("the broker stops")  # the publisher asks for brokers later
     publisher = Publisher(context(broker, startup__grace="30s"), "t", nothing, clock)
     publisher.send(b"1", lambda: pytest.fail("for nobody"))
     assert (caplog.messages, broker.number("Publication", "Errors")) == ([], 0), "its own listener may not be open yet"
@@ -95,7 +95,7 @@ def test_a_topic_that_nobody_has_made_yet_is_no_fault(mock: str, caplog: pytest.
 
 
 def test_who_may_see_a_topic_and_not_read_it_tries_again_seldom(mock: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The right to write, which publishers have, includes the one to see."""
+    """Publishers have the right Write, which includes Describe."""
     begun, seen = list[float](), SimpleNamespace(error=None, partitions={0: None})
     denied = SimpleNamespace(error=lambda: KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
     reader = Mock(**{"list_topics.return_value.topics": {"t": seen}, "consume.return_value": [denied]})
@@ -107,20 +107,6 @@ def test_who_may_see_a_topic_and_not_read_it_tries_again_seldom(mock: str, monke
     assert begun[1] - begun[0] > 2
 
 
-def test_a_client_that_librdkafka_never_ends_holds_up_nobody() -> None:
-    """librdkafka's close has no timeout, and has hung after a broker's restart: its reader would never read again."""
-    hangs, released = threading.Event(), threading.Event()
-    blocks = {"log_level": 0, "error_cb": lambda _: hangs.set() or released.wait(WITHIN)}
-    reader = consumer(NOBODY | blocks, "g")
-    closes = threading.Thread(target=reader.close)
-    time.sleep(0.3)
-    closes.start()
-    assert hangs.wait(WITHIN)
-    closes.join(WITHIN / 2)
-    assert not closes.is_alive()
-    released.set()
-
-
 def test_a_login_that_a_broker_refused_long_ago_is_no_reason_of_todays_outage(mock: str) -> None:
     with Proxy(int(mock.split(":")[1])) as network:
         mine = login(context(FakeBroker(client={"bootstrap.servers": f"127.0.0.1:{network.port}"})))
@@ -128,13 +114,13 @@ def test_a_login_that_a_broker_refused_long_ago_is_no_reason_of_todays_outage(mo
         before.config["error_cb"](KafkaError(KafkaError._SSL, "one broker was just starting"))
         careful = mine.enter("t")
         assert (before.stands(), careful.stands()) == (False, True), "other brokers let it in"
-        joins = Consumer({**careful.config, "group.id": "g"})
+        consumer = Consumer({**careful.config, "group.id": "g"})
         network.cut()
-        joins.assign([TopicPartition("t", 0)])
-        eventually(lambda: joins.poll(0.1) or not careful.stands())
+        consumer.assign([TopicPartition("t", 0)])
+        eventually(lambda: consumer.poll(0.1) or not careful.stands())
         with pytest.raises(NoAnswer) as today:
             mine.enter("t")
-        joins.close()
+        consumer.close()
     assert "TLS" not in str(today.value)
 
 
@@ -154,7 +140,7 @@ def test_a_password_that_stands_in_a_wrong_line_is_not_shown(line: str, password
 
 
 def test_a_login_that_is_no_longer_used_leaves_the_cluster_at_once(mock: str) -> None:
-    """After a live change of the password it would go on to log in with the old one."""
+    """Otherwise, after a live change of the password, the client would still log in with the old password."""
     broker = FakeBroker(client={"bootstrap.servers": mock}, brokers={1: False})
     gc.collect()
     gc.disable()
@@ -177,7 +163,7 @@ def test_a_plugin_that_stays_shows_its_connection_after_another_of_its_name_was_
     broker = FakeBroker()
     one = Connection(context(broker), "twice")
     one.works()
-    Connection(context(broker), "twice").close()  # a change that was not applied
+    Connection(context(broker), "twice").close()  # a live change that was not applied
     one.works()
     assert broker.shown["Connection", "twice", "Connected"] == 1
     one.close()
@@ -193,7 +179,7 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_answers_are_handed_on_and_while_the_cluster_is_silent_the_last_holds(caplog: pytest.LogCaptureFixture) -> None:
-    """Silence is logged once startup.grace is over."""
+    """If the cluster has answered once, its silence is logged even within startup.grace."""
     broker, answers = FakeBroker(), list[Mapping[str, bool]]()
     registered = RegisteredBrokers(context(broker, startup__grace="1h"), answers.append)
     assert not registered.answered
@@ -215,10 +201,10 @@ ABSENT = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
 class Admin:
-    """Of a cluster with two live brokers; ``made`` has the replicas of each topic that was created."""
+    """The client of a cluster with two live brokers; ``made`` has the number of replicas of each created topic."""
 
     def __init__(self) -> None:
-        self.error: KafkaError | None = ABSENT  # of the topic t
+        self.error: KafkaError | None = ABSENT  # the error of topic t
         self.result: Callable[[float], None] = lambda wait: None
         self.made: list[int] = []
 
@@ -273,43 +259,11 @@ def test_no_answer_in_time_is_an_error_of_kafkas_but_for_the_policy_of_a_topic(a
     admin.result = late
     with pytest.raises(KafkaException, match="Timed out"):
         ensure_compacted(admin, "t")
-    admin.error = None  # it exists: only its cleanup.policy isn't told
+    admin.error = None  # the topic exists; only its cleanup.policy stays unknown
     ensure_compacted(admin, "t")
 
 
-# ---- watching ----
-
-
-class Looks:
-    """A consumer that has these looks, each once; each call takes a second."""
-
-    def __init__(self, clock: Clock, *looks: Any) -> None:
-        self._clock, self._looks = clock, list(looks)
-
-    def consume(self, most: int, seconds: float) -> list[Any]:
-        self._clock.now += 1
-        come, self._looks = self._looks, []
-        return come
-
-    def get_watermark_offsets(self, partition: Any, timeout: float) -> tuple[int, int]:
-        return (0, 0)
-
-    def assign(self, partitions: Any) -> None: ...
-    def close(self) -> None: ...
-
-
-def test_where_nothing_comes_for_long_another_client_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, look = Clock(), SimpleNamespace(key=lambda: b"1", value=lambda: b"look", error=lambda: None)
-    consumers = iter((Looks(clock), Looks(clock, look)))
-    topics = {name: SimpleNamespace(error=None, partitions={0: ""}) for name in ("watch", "looks")}
-    admin = SimpleNamespace(list_topics=lambda topic, timeout: SimpleNamespace(topics=topics))
-    monkeypatch.setattr(commands, "connect", lambda options, wait, topic: admin)
-    monkeypatch.setattr(commands, "Producer", lambda options: None)
-    monkeypatch.setattr(commands, "consumer", lambda *_: next(consumers))
-    monkeypatch.setattr(commands, "time", SimpleNamespace(monotonic=clock))
-    watching = Watching({}, "watch", "looks")
-    looks = [watching.read(0.1) for _ in range(20)]
-    assert [look for look in looks if look] == [{b"1": b"look"}]
+# ---- commands ----
 
 
 def test_a_topic_made_anew_while_a_command_reads_it_is_not_taken_for_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,7 +271,7 @@ def test_a_topic_made_anew_while_a_command_reads_it_is_not_taken_for_read(monkey
     (address,) = mock.list_topics("t", timeout=10).brokers.values()
     topic = CompactedTopic({"bootstrap.servers": f"{address.host}:{address.port}"}, "t", "test")
     monkeypatch.setattr(commands, "_WAIT", 3.0)
-    monkeypatch.setattr(commands, "OFFSET_BEGINNING", 7)  # what comes next of the topic before
+    monkeypatch.setattr(commands, "OFFSET_BEGINNING", 7)  # the next offset of the deleted topic
     with pytest.raises(Unusable, match="t can't be read"):
         list(topic.read())
 

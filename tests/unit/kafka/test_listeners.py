@@ -1,4 +1,4 @@
-"""A broker's own properties, a JAAS configuration and a Java client's configuration, in librdkafka's names."""
+"""Tests a broker's listeners, JAAS configurations, and a Java client's configuration in librdkafka's names."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +19,7 @@ def client(**properties: str) -> dict[str, str]:
     ("properties", "address"),
     [
         *(({"process_roles": "broker,controller", "listeners": f"PLAINTEXT://{host}:9092,C://:1"}, "localhost:9092")
-          for host in ("", "0.0.0.0", "[::]", "::")),  # it listens everywhere
+          for host in ("", "0.0.0.0", "[::]", "::")),  # all addresses of the machine
         ({"listeners": "A://:1,B://:2", "advertised_listeners": "A://a:1, b://[::1]:2",
           "inter_broker_listener_name": "B", "listener_security_protocol_map": "A:PLAINTEXT,B:PLAINTEXT"}, "[::1]:2"),
         ({"listeners": "PLAINTEXT://fd00::2:9092"}, "[fd00::2]:9092"),
@@ -87,15 +87,15 @@ def keystores(ssl: Mapping[str, str]) -> dict[str, str]:
 
 def test_keystores_become_pem_and_what_librdkafka_does_not_know_goes() -> None:
     java = {"security.protocol": "SSL", "ssl.keystore.location": "k", "ssl.client.auth": "required", "retries": "3"}
-    java["ssl.cipher.suites"] = "TLS_AES_256_GCM_SHA384"  # OpenSSL's names are others; the listener decides anyway
+    java["ssl.cipher.suites"] = "TLS_AES_256_GCM_SHA384"  # OpenSSL has other names; the listener decides anyway
     pem = {"ssl.ca.pem": "CA", "ssl.key.pem": "KEY", "ssl.certificate.pem": "CHAIN"}
-    for protocol in ("SSL", "ssl"):  # Kafka's clients take it in any case of letters
+    for protocol in ("SSL", "ssl"):  # Kafka's clients ignore the case
         java["security.protocol"] = protocol
         assert translate(SERVERS | java, keystores) == {**SERVERS, "security.protocol": protocol, **pem}
     with pytest.raises(ConnectionError, match="absent"):
         translate({"security.protocol": "SASL_SSL", "ssl.truststore.location": "absent"}, keystores)
     hosts = "ssl.endpoint.identification.algorithm"
-    for given, here in (("", "none"), ("https", "https")):  # to check no host names is a word
+    for given, here in (("", "none"), ("https", "https")):  # librdkafka's word for no check of host names is none
         assert translate({"security.protocol": "SSL", hosts: given}, keystores)[hosts] == here
 
 
@@ -109,7 +109,7 @@ def test_keystores_become_pem_and_what_librdkafka_does_not_know_goes() -> None:
             "sasl.oauthbearer.scope": "s",
             "sasl.jaas.config": 'o.OAuthBearerLoginModule required clientId="older";',
         },
-        # Its own names stay.
+        # librdkafka's own names stay.
         {"sasl.oauthbearer.client.id": "c", "sasl.oauthbearer.client.secret": SECRET, "sasl.oauthbearer.scope": "s"},
     ],
 )
@@ -128,5 +128,5 @@ def test_a_token_comes_from_the_endpoint_of_kafkas_own_login(
     assert made["https.ca.location"] == str(authorities)
     own = {"https.ca.location": "/own"}
     assert translate(bearer | endpoint | login | own, lambda ssl: {}).keys() == made.keys() - own.keys()
-    # Without one there is nothing that librdkafka could do.
+    # If there is no endpoint, librdkafka can't get a token.
     assert translate(bearer | login, lambda ssl: {}).keys() <= {*bearer, "sasl.oauthbearer.scope"}

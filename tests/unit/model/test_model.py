@@ -1,6 +1,6 @@
-"""The values: what they accept, what they refuse, when a limit is reached, and what is used of a budget.
+"""Tests the model: values that are accepted or refused, when a limit is reached, and which topics a budget has.
 
-Also sizes, rates and durations: what operators may write, what is refused with a remedy, and how values are shown.
+Also sizes, rates and durations: texts that operators may write, refusals with a remedy, and how values are shown.
 """
 
 import math
@@ -105,7 +105,7 @@ def test_a_topic_belongs_to_each_budget_that_names_its_begin(patterns: Sequence[
 
 
 def test_a_budget_of_all_topics_leaves_kafkas_own_and_quotahosts_out() -> None:
-    """Else nobody could raise it when it is used up: `apply` writes to one of these topics."""
+    """Otherwise nobody could raise a budget that is used up, because `apply` writes to one of these topics."""
     found = Topics([Budget("all", ("*",), 1), Budget("named", ("__quotahost_quotas", "__consumer*"), 1)])
     for topic, name in (("t", "all"), ("__quotahost_quotas", "named"), ("__consumer", "named")):
         assert [budget.name for budget in found.budgets(topic)] == [name]
@@ -164,7 +164,7 @@ def test_a_wrong_text_is_refused_with_a_right_one(parse: Callable[[Any], object]
 
 
 @given(st.integers(1, units.MAX_SIZE))
-@example(9007199254740993)  # 2**53 + 1, which no float has
+@example(9007199254740993)  # 2**53 + 1, which no float can represent
 @example(units.MAX_SIZE)
 def test_a_size_keeps_its_last_byte(size: int) -> None:
     assert parse_size(str(size)) == size

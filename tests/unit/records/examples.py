@@ -1,4 +1,4 @@
-"""One record of each kind as JSON, with all of its fields; and texts that are a time for every reader, or for none."""
+"""One record of each kind as JSON with all fields, and texts that every reader, or no reader, accepts as a time."""
 
 import json
 from datetime import UTC, datetime, timedelta

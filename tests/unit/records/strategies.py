@@ -1,4 +1,4 @@
-"""Strategies of hypothesis: records of all kinds, such as may be written."""
+"""Hypothesis strategies for records of all kinds, as they may be written."""
 
 from datetime import UTC, datetime
 from typing import Any

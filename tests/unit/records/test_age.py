@@ -1,8 +1,8 @@
-"""The one rule of age: no clock's jump and no wrong clock makes contents fresh or stale, for any reader.
+"""Tests the one rule of age: no clock's jump and no wrong clock makes a record fresh or stale for any reader.
 
-The readers are the broker itself, a broker that sees the snapshot arrive, one that starts later, and the pipeline (by
-its plain model; ``tests/pipeline/test_snapshots.py`` holds the SQL to the same rule). Of a pipeline's records the
-newest is kept, whatever the order, the run or the clock of those that are read.
+The readers are the broker itself, a broker that sees the snapshot arrive, a broker that starts later, and the pipeline
+(by its plain model; ``tests/pipeline/test_snapshots.py`` holds the SQL to the same rule). A reader keeps the latest of
+a pipeline's records, whatever the order, the run or the clock of the records that it reads.
 """
 
 import math
@@ -28,7 +28,7 @@ from tests.fakes.plugin_context import WALL, Clock, Clocks, patience, settings
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 WRITTEN = 1_700_000_000_000
 LONG = st.integers(0, 2**63 - 1)
-OFF = st.integers(-(10**9), 10**9)  # by how many seconds a clock may be wrong
+OFF = st.integers(-(10**9), 10**9)  # the seconds by which a clock may be wrong
 
 
 def at(seconds: float) -> datetime:
@@ -47,12 +47,12 @@ def test_whatever_is_stated_the_delay_is_bounded_and_without_it_a_wrong_clock_co
 VALIDITY = timedelta(seconds=60)
 TRUE = 1_800_000_000.0  # the time of the look
 QUARTERS = st.integers(0, 400).map(lambda number: number / 4)  # seconds, exact as floats
-WRONG = st.integers(-100_000, 100_000).map(float)  # by how many seconds a wall clock is wrong
+WRONG = st.integers(-100_000, 100_000).map(float)  # the seconds by which a wall clock is wrong
 DISK = Volume("1", "/d", 100, 10)
 
 
 def published(old: float, publisher: float) -> bytes:
-    """A look that is ``old`` when it is published, by a machine whose clock is ``publisher`` off."""
+    """A snapshot that is ``old`` s old when it is published, by a machine whose clock is ``publisher`` s wrong."""
     return encode(Snapshot("1", at(TRUE + publisher), (DISK,), age_ms=round(old * 1000)))
 
 
@@ -93,10 +93,10 @@ def test_a_look_is_stale_for_every_reader_once_it_is_older_than_validity(
     fresh = old + passed <= 60
     assert fresh_to_itself(old + passed) is fresh
     assert fresh_to_a_broker(value, written_ms, passed, TRUE + reader, live=True) is fresh
-    # The pipeline refuses a snapshot that claims to be more than an hour younger than Kafka's time of it.
+    # The pipeline refuses a snapshot whose time is more than an hour after Kafka's timestamp of the record.
     if publisher <= old + kafka + 3600:
         assert fresh_to_the_pipeline(value, written_ms, written_ms + round(passed * 1000)) is fresh
-    # A broker that starts later has Kafka's time of it. Until it has seen a record arrive it goes by its own clock.
+    # A broker that starts later uses Kafka's timestamp, with its own clock until it has seen a record arrive.
     assert fresh_to_a_broker(value, written_ms, 0, TRUE + old + passed + kafka, live=False) is fresh
 
 
@@ -113,7 +113,7 @@ def test_what_was_in_the_topic_is_aged_by_kafkas_clock(passed: float, wall: floa
     assert (not roster.view("2", patience()).unknown) is (passed <= 60)
 
 
-# ---- of a pipeline's records the newest is kept ----
+# ---- readers keep the latest record of a pipeline ----
 
 VALID = 60.0  # seconds
 MADE_AT = datetime.fromtimestamp(WALL, UTC)
@@ -127,7 +127,7 @@ class World(Clocks):
         self.newest: LatestRecord[ClusterRecord] = LatestRecord(self.clock, self.wall)
 
     def arrives(self, run: int, sequence: int, live: bool = True) -> str:
-        """Why the record is refused, "" if it isn't."""
+        """The reason why the record is refused; "" if it is taken."""
         try:
             self.newest.take(ClusterRecord("c", run, sequence, MADE_AT), live, VALID)
         except Refused as refused:

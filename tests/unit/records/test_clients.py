@@ -1,6 +1,6 @@
-"""Records of clients: shares, usage and looks; wrong ones are refused, what is too much is cut.
+"""Tests records of clients: shares, usage and looks; wrong records are refused, and too long ones are cut.
 
-Which records of usage are refused, tests/pipeline/test_shares.py tells of brokers and the pipeline alike.
+tests/pipeline/test_shares.py tests which records of usage brokers and the pipeline refuse.
 """
 
 import copy
@@ -88,5 +88,5 @@ def test_whatever_the_clients_are_called_and_use_their_look_fits_a_record() -> N
     assert (len(found.volumes), len(found.marks), len(found.opened)) == (MAX_VOLUMES, 10, 2)
     assert found.look.where == "broker 1"
     huge = value.replace(b'"used":1,', b'"used":1' + 400 * b"0" + b",", 1)
-    with pytest.raises(Refused, match="used: Input should be less than"):  # no float has such a size, to show it
+    with pytest.raises(Refused, match="used: Input should be less than"):  # no float could show this size
         look_codec.decode(b"1", huge)

@@ -1,4 +1,4 @@
-"""Cluster records: what has no value may be missing, and wrong ones are refused with a reason."""
+"""Tests cluster records: a field without a value may be missing, and wrong records are refused with a reason."""
 
 import json
 from dataclasses import replace
@@ -76,7 +76,7 @@ ABOVE, BELOW, UNLIMITED = replace(DISK, soft=SOFT), replace(DISK, soft=SOFT, con
 
 
 def test_listed_volumes_above_their_published_limits_have_the_clusters_topics_and_others_are_for_all() -> None:
-    """The union has nothing of the others, whose readers may judge them by limits of their own."""
+    """The record's topics lack those of the other volumes, which readers may judge by limits of their own."""
     filled = tuple(VolumeTrend(each) for each in (ABOVE, BELOW, UNLIMITED))
     worst = {LimitType.CONSUMED_BYTES: filled}
     given = replace(RECORD, fullest=filled, silent=filled, worst=worst, affected=frozenset("ab"))
@@ -87,7 +87,7 @@ def test_listed_volumes_above_their_published_limits_have_the_clusters_topics_an
 
 def test_topics_that_do_not_fit_into_the_record_are_left_out() -> None:
     topics = frozenset(f"{n:03}".ljust(249, "x") for n in range(1000))
-    # Names that take twelve bytes a character in JSON, as many as the record lists.
+    # As many names as the record lists; each character takes twelve bytes in JSON.
     brokers = tuple(f"{n:04}" + "\U0001f600" * 1020 for n in range(64))
     given = replace(RECORD, stale_brokers=brokers, missing_brokers=brokers[:9], affected=topics)
     found = decode(b"c", encode(given))

@@ -1,6 +1,6 @@
-"""Readers of records: whatever bytes a topic contains, they take a record or refuse it.
+"""Tests that readers take a record or refuse it, whatever bytes a topic contains.
 
-A refusal has a reason, and nothing else is raised.
+A refusal has a reason, and readers raise no other error.
 """
 
 import json
@@ -26,7 +26,7 @@ from tests.unit.records.examples import SNAPSHOT_SCHEMA, example
 from tests.unit.records.strategies import clusters, looks, quotas, shares, snapshots, usages, watches
 from tests.unit.records.test_snapshot import written
 
-#: By the name of its schema: the module that reads and writes it, records of the kind, and the key of one.
+#: For each schema's name, the module that reads and writes the records, their strategy, and the key of a record.
 KINDS: dict[str, tuple[ModuleType, st.SearchStrategy[Any], Callable[[Any], bytes]]] = {
     "snapshot": (snapshot_codec, snapshots(), lambda record: record.broker.encode()),
     "cluster-volumes": (cluster_codec, clusters, lambda record: record.cluster.encode()),
@@ -41,7 +41,7 @@ SCHEMAS = {
     for kind, (module, *_) in KINDS.items()
 }
 ALL = pytest.mark.parametrize("kind", KINDS)
-ANY_KEY = ("watch", "quotas")  # the value doesn't name what is in the key
+ANY_KEY = ("watch", "quotas")  # the value doesn't contain the key
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -52,7 +52,7 @@ overwritten = st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 255)), min
 
 
 def good(data: st.DataObject, kind: str) -> tuple[bytes, bytes]:
-    """A record's key and value: a random one, or the schema's example, which leaves no field out."""
+    """The key and value of a random record, or of the schema's example, which has all fields."""
     of, records, key_of = KINDS[kind]
     if data.draw(st.booleans()):
         return example(kind)

@@ -1,7 +1,7 @@
-"""One rule for all readers: whoever reads a volume finds the factor that its own broker finds, to the last bit.
+"""Tests the one rule for all readers: each reader of a volume finds its own broker's factor, to the last bit.
 
-The readers are the broker itself, another broker by the snapshot, and a broker by the pipeline's record. The pipeline's
-SQL is stood for by its plain model here; ``tests/pipeline/test_cluster.py`` holds the SQL to the same.
+The readers are the broker itself, another broker by the snapshot, and a broker by the pipeline's record. A plain model
+replaces the pipeline's SQL here; ``tests/pipeline/test_cluster.py`` holds the SQL to the same.
 """
 
 from collections.abc import Callable, Iterable
@@ -42,10 +42,10 @@ def by_setpoint(node: Node) -> Limits:
 
 @st.composite
 def looks(draw: st.DrawFn) -> tuple[Node, list[Volume]]:
-    """A broker's settings, and what three looks at one of its disks show; the limits may be the volume's own."""
+    """A broker's settings, and one of its volumes at three looks; the volume may have limits of its own."""
     node, capacity = (draw(maybe), draw(maybe)), draw(sizes)
     own = draw(maybe), draw(maybe)
-    # Around the limits, where the factor is neither 1 nor 0.
+    # The places are around the limits, because the factor is neither 1 nor 0 there.
     places = [limit.consumed_at(capacity) for limit in (*own, *node) if limit]
     near = st.builds(lambda at, by: min(LONG, max(0, at + by)), st.sampled_from([0, *places]), st.integers(-5, 5))
     between = st.integers(min(places, default=0), min(LONG, max(places, default=LONG)))
@@ -90,7 +90,7 @@ some_topics = st.none() | st.frozensets(st.sampled_from(["x", "y", "z"]))
 
 @st.composite
 def brokers(draw: st.DrawFn) -> tuple[Node, list[Volume]]:
-    """Brokers of one cluster with the same settings; some of them tell the topics of a volume, some don't."""
+    """Volumes of brokers of one cluster with the same settings; some brokers publish a volume's topics, some don't."""
     node, _ = draw(looks())
     volume = st.builds(Volume, st.just(""), st.just("/d"), st.integers(0, 100), st.integers(0, 100), maybe, maybe)
     told = draw(st.lists(st.tuples(volume, some_topics), min_size=1, max_size=5))
@@ -99,7 +99,7 @@ def brokers(draw: st.DrawFn) -> tuple[Node, list[Volume]]:
 
 @given(brokers(), st.booleans())
 def test_no_reader_leaves_out_a_topic_of_a_volume(cluster: tuple[Node, list[Volume]], same: bool) -> None:
-    """By the snapshots they are the same; by the pipeline's record they may be more, or all, never fewer."""
+    """Snapshots give the same affected topics; the pipeline's record may give more or all, never fewer."""
     node, volumes = cluster
     policy = by_limits(node)
     snapshots = [as_published(node, [volume]) for volume in volumes]
@@ -111,6 +111,6 @@ def test_no_reader_leaves_out_a_topic_of_a_volume(cluster: tuple[Node, list[Volu
 
 
 def affected_by(policy: Limits, volumes: Iterable[Volume]) -> frozenset[str] | None:
-    """The topics for whose writers the factor is, None for all."""
+    """The topics whose writers the factor is for; None if the factor is for all clients."""
     found = affected(Judged(each, policy.quota_factor(each)) for each in volumes)
     return None if found is None else frozenset(found.places)

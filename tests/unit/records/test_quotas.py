@@ -1,4 +1,4 @@
-"""Records of cluster-wide quotas and of budgets, which share a topic: which are read, and which are refused."""
+"""Tests records of cluster-wide quotas and of budgets, which share a topic: records that are read or refused."""
 
 import json
 from contextlib import nullcontext
@@ -64,7 +64,7 @@ GOOD = {"version": 1, "topics": ["t"], "bytes": 5}
             *(("topics", topics, "schema") for topics in (NONE, ["t"] * (MAX_PATTERNS + 1), ["a*b"], ["t\n"], "t")),
             *(("bytes", size, "schema") for size in (-1, 2**63, "5", True)),
             ("of", "followers", "schema"), ("version", 2, "version"), ("more", "x" * 100_000, "size"))),
-        # Names that could not stand in Kafka's tags.
+        # Kafka's tags could not contain these names.
         *((LatestBudgets, b"budgets/" + name, value, "key")
           for name in (b"", b"a b", b"a>", b"<a", b"a\n", b"\xff", b"a" * 65) for value in (b'{"version":1}', None)),
     ],
@@ -94,7 +94,7 @@ def test_a_refused_record_leaves_what_was_there_and_nothing_that_was_removed(bet
     latest.begins()
     latest.record(key_of(alice), encode(ClusterQuota(5.0)), live=False)
     latest.caught_up()
-    latest.begins()  # the place in the topic was lost
+    latest.begins()  # the follower lost its place in the topic
     for value in (*between, b"no JSON"):
         with nullcontext() if value != b"no JSON" else pytest.raises(Refused):
             latest.record(key_of(alice), value, live=False)

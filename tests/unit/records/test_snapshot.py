@@ -1,4 +1,4 @@
-"""Snapshots: they read as in the proposal, and wrong ones are refused with a reason."""
+"""Tests snapshots: records are as in the proposal, and wrong records are refused with a reason."""
 
 import json
 from dataclasses import replace
@@ -20,7 +20,7 @@ NOW = datetime(2022, 4, 7, 13, 0, tzinfo=UTC)
 
 
 def written(snapshot: Snapshot) -> Snapshot:
-    """The snapshot as the JSON has it: percentages are whole, or bytes of their volume."""
+    """The snapshot as it is in JSON: percentages are whole numbers, or bytes of their volume."""
 
     def of(limit: Limit | None, capacity: int) -> Limit | None:
         return limit and exact_for(limit, capacity)
@@ -31,7 +31,7 @@ def written(snapshot: Snapshot) -> Snapshot:
 
 
 def record(**fields: Any) -> dict[str, Any]:
-    """The example of the proposal's schema, with fields replaced; None leaves one out."""
+    """The example of the proposal's schema, with fields replaced; None leaves a field out."""
     content = EXAMPLES["snapshot"] | fields
     return {name: value for name, value in content.items() if value is not None}
 
@@ -47,7 +47,7 @@ def refusal(value: object) -> Refused:
     return caught.value
 
 
-# ---- what is written -------------------------------------------------------------------------------
+# ---- written records -------------------------------------------------------------------------------
 
 
 @pytest.mark.proves("proposal-035.percent")
@@ -63,7 +63,7 @@ def test_the_record_reads_as_in_the_proposal() -> None:
     disk = Volume("0", "/dev/sdd", 107374182400, 10737418240)
     other = Volume("0", "/dev/sde", 10, 1, soft=Limit(LimitType.CONSUMED_BYTES, 7))
 
-    own = {"type": "MinFreeBytes", "level": 4_831_838_208}  # 4.5 % of it
+    own = {"type": "MinFreeBytes", "level": 4_831_838_208}  # 4.5 % of the volume
     assert json.loads(encode(Snapshot("0", NOW, (disk, other), percent, free, ("/data/3",)))) == {
         "schemaVersion": 1, "brokerId": "0", "snapshotAt": "2022-04-07T13:00:00Z",
         "hardLimit": {"type": "MinFreeBytes", "level": 1_000_000},
@@ -91,7 +91,7 @@ def test_what_no_reader_would_take_is_not_written(volumes: list[Volume], reason:
     assert caught.value.reason == reason
 
 
-# ---- what is read ----------------------------------------------------------------------------------
+# ---- read records ----------------------------------------------------------------------------------
 
 
 @pytest.mark.proves("proposal-035.snapshot")
@@ -128,7 +128,7 @@ def test_topics_that_do_not_fit_are_left_out_and_the_volumes_are_published(lengt
     assert [each.topics for each in decode(b"0", value).volumes] == [listed if fits else None] * 2
 
 
-# ---- what is refused -------------------------------------------------------------------------------
+# ---- refused records -------------------------------------------------------------------------------
 
 PERCENT = "MinFreePercentage"
 NO_TOPICS: tuple[Any, ...] = (
@@ -136,7 +136,7 @@ NO_TOPICS: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-#: What breaks the form, and why it is refused.
+#: Fields that break the form, and the reason for the refusal.
 WRONG: list[tuple[Any, str]] = [
     *((each, "schema") for each in (
         {"brokerId": 0}, {"brokerId": None}, {"brokerId": "0" * 1025}, {"snapshotAt": None},

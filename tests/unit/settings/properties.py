@@ -1,4 +1,4 @@
-"""Settings of short names, for the tests of this package."""
+"""Makes settings from properties' short names, for the tests of this package."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,7 @@ def full(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def read(given: Mapping[str, str] | None = None, **properties: str) -> Settings:
-    """Settings of short names; those that are keywords have ``_`` for ``.``."""
+    """Settings from short names; names that are keywords have ``_`` for ``.``."""
     named = {name.replace("_", "."): text for name, text in properties.items()}
     return Settings.from_properties(full({**(given or {}), **named}))
 

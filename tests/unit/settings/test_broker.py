@@ -1,4 +1,4 @@
-"""Properties that are understood: values, defaults, what is live, what is in shadow, and how doctor shows them."""
+"""Tests accepted properties: values, defaults, live changes, rules in shadow, and how doctor shows properties."""
 
 import re
 from datetime import timedelta
@@ -13,7 +13,7 @@ from quotahost.settings.declaration import PREFIX, SettingsError, declared
 from quotahost.settings.types import EVERYTHING, Shadow
 from tests.unit.settings.properties import BYTES, FALLBACK, INTERVAL, NAMES, RATIO, VALIDITY, full, read, refused
 
-#: A change of these needs a restart.
+#: A change of these properties needs a restart.
 STATIC = {
     "class", "python.executable", "python.process", "clients.max", "clients.idle", "topics.prefix", "fence.authorizer",
     "metrics.clients", "metrics.port",
@@ -37,7 +37,7 @@ RULES = Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozens
         ({PRINCIPALS: "User:a;User:b", "exempt.principals": "User:CN=c"}, "excluded_principals",
          ("a", "b", "CN=c")),
         ({"supplier": "mine", "plugin.mine.off-peak.hours": "22-6"}, "plugin", {"mine": {"off-peak.hours": "22-6"}}),
-        # Disks that are unknown pause only where a source looks at them.
+        # Unknown disks cause a PAUSE only if a source looks at disks.
         *((given, "fallback_action", action) for given, action in (
             ({}, State.OPEN), ({"factor.source": "volumes"}, State.PAUSE), ({"factor.source": ""}, State.OPEN),
             ({"factor.source": "load"}, State.OPEN), ({"factor.source": "volumes,load"}, State.PAUSE),
@@ -108,7 +108,7 @@ def test_a_period_above_half_of_validity_is_refused(period: str, reader: dict[st
     message = refused(reader | {f"{period}.period": "31s"})
     assert message.startswith(f"{PREFIX}{period}.period: 31 s is more than half of validity (60 s), so that ")
     assert getattr(read(reader | {f"{period}.period": "30s"}), f"{period}_period") == timedelta(seconds=30)
-    # Where nobody waits for what it brings it is of no concern.
+    # The period may be longer if nothing waits for its results.
     assert read(factor_source="local", validity="1s").snapshots_period == timedelta(seconds=5)
     assert read(volumes_period="2m").volumes_period == timedelta(minutes=2)
 
@@ -154,7 +154,7 @@ def test_secrets_are_described_as_stars_by_name_or_by_the_plugin_s_own_model() -
         ("username", "me:hunter2", "me:***"),
         ("url", "http://me:hunter2@host:9090", "http://***@host:9090"),
         ("url", "me:hunter2@host:9090", "***@host:9090"),
-        ("url", 200_000 * "http://", 200_000 * "http://"),  # at once: it took minutes
+        ("url", 200_000 * "http://", 200_000 * "http://"),  # it took minutes before
         ("capacity", "size:max:5m{a='b'} @ 1700000000", "size:max:5m{a='b'} @ 1700000000"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Properties that are refused: each error names the property, the value and what would be right, and no secret."""
+"""Tests refused properties: each error names the property, the value and a right value, and shows no secret."""
 
 import traceback
 
@@ -63,7 +63,7 @@ from tests.unit.settings.properties import ADMIN, BYTES, FALLBACK, INTERVAL, NAM
             ("/a soft.min-free-percent=5% hard.min-free-percent=6%", "MinFreePercentage 6 % is reached before"),
             ("/a soft.min-free-bytes=5 hard.min-free-bytes=9", "let the hard limit be reached after the soft one"))),
         ("static.scope", "a" * 30_000, "is none of client, user, client-id, broker; write one of these"),
-        # Each would take minutes where the time grew with the square of the text.
+        # Each text would take minutes if the time grew with the square of the text's length.
         ("static.storage.soft.min-free-percent", 1_000_000 * "1" + "x", "is not a share; write 0.05 or 5%"),
         ("validity", "PT" + 1_000_000 * "1", "is not a duration; write"),
         ("clients.idle", 900_000 * "9" + "d", "must be from 1ms to 36500d; write"),

@@ -1,4 +1,4 @@
-"""Limits of volumes: what an operator may write, limits of nothing, and which volume an override applies to."""
+"""Tests limits of volumes: texts that an operator may write, limits of 0, and which volume an override applies to."""
 
 from functools import partial
 
@@ -81,7 +81,7 @@ SHARE, BYTES = "static__storage__{}__min_free_percent", "static__storage__{}__mi
     [
         ("static__storage__{}", "0", r"static\.storage\.\w+=0: must be at least one byte, or none"),
         *((SHARE, text, r"write 0\.05 or 5%") for text in ("-0.1", "-1", "1.1", "101%")),
-        (BYTES, "0.05", r"min-free-bytes=0\.05"),  # a share was meant
+        (BYTES, "0.05", r"min-free-bytes=0\.05"),  # the operator meant a share
     ],
 )
 def test_0_bytes_may_mean_always_or_never_and_a_share_is_0_to_1(side: str, name: str, text: str, words: str) -> None:

@@ -1,4 +1,4 @@
-"""A file that was written for Strimzi's plugin is understood, name by name, and its secrets are never shown."""
+"""Tests that a file for Strimzi's plugin is understood, name by name, and that its secrets are never shown."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -58,19 +58,19 @@ OFF = "disks are not protected"
 @pytest.mark.parametrize(
     ("file", "interval", "action", "validity", "warning"),
     [
-        # What a file of their limits leaves out has their default.
+        # In a file with Strimzi's limits, a missing property has Strimzi's default.
         ({BYTES: "1"}, "60s", OPEN, "5m", DEFAULT),
         (OF_0_4, "5s", OPEN, "5m", DEFAULT),
         (BOOTSTRAP, "", OPEN, "1m", ""),
-        # Its fallback is one of two actions.
+        # Strimzi's fallback becomes one of two actions.
         *(({BYTES: "1", FALLBACK: text}, "60s", action, "5m", warning) for text, action, warning in (
             ("1.0", OPEN, ""), ("1", OPEN, ""), ("0", PAUSE, ""), ("0.0", PAUSE, ""), ("0.5", PAUSE, FALLBACK),
             ("0.999", PAUSE, FALLBACK))),
         (OF_0_4 | {FALLBACK: "0.0"}, "5s", PAUSE, "5m", ""),
-        # An interval of nothing turns protection off.
+        # An interval of 0 or less turns protection off.
         *((file | {INTERVAL: text}, "", OPEN, "1m", warning) for text in ("0", "-1") for file, warning in (
             ({BYTES: "1"}, OFF), (OF_0_2, OFF), (OF_0_4, OFF), ({}, OFF), ({"factor.source": ""}, OFF))),
-        # A property of ours comes before a default of theirs.
+        # A property of quotahost's takes precedence over a default of Strimzi's.
         ({BYTES: "1", "fallback.action": "PAUSE", "validity": "30s", "plugin.log-dirs.interval": "5s"}, "5s", PAUSE,
          "30s", ""),
     ],

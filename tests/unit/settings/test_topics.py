@@ -1,4 +1,4 @@
-"""``topics.*``, and the lists of names and rates that they have: which texts are understood, and which errors help."""
+"""Tests ``topics.*`` and its lists of names and rates: accepted texts, and errors that name a remedy."""
 
 import re
 
@@ -51,7 +51,7 @@ PREFIXED = {"topics.prefix": "my-", TOTAL: "100M", OWN: "my-snapshots:60M"}
         ({TOTAL: "10M", OWN: "a:unlimited"}, ["rate unlimited", "write bytes/s"]),
         ({TOTAL: "10M", OWN: "__consumer_offsets:1M"}, ["topic __consumer_offsets", SPARED, "remove its threshold"]),
         ({TOTAL: "10M", OWN: "a:1M", SPARED: "a"}, ["topic a has a threshold", SPARED]),
-        # Those of quotahost's own are never turned back, whatever their names and the list.
+        # quotahost's own topics are never turned back, whatever their names and the list.
         *((PREFIXED | spared, ["topic my-snapshots has a threshold, but is never turned back"])
           for spared in ({}, {SPARED: "mine"})),
         ({SPARED: "a,b*"}, [SPARED, "'b*'", "is no topic's"]),
@@ -70,7 +70,7 @@ def test_an_error_names_the_property_the_value_and_the_remedy(given: dict[str, s
     ("text", "rates"),
     [
         ("clientA:4M,clientB:10M", {"clientA": 4e6, "clientB": 10e6}),
-        ('"clientA:4M,clientB:10M"', {"clientA": 4e6, "clientB": 10e6}),  # as KIP-13 has its example
+        ('"clientA:4M,clientB:10M"', {"clientA": 4e6, "clientB": 10e6}),  # KIP-13's own form
         (" a b : 4M ,\tc:1Ki ", {"a b": 4e6, "c": 1024}),
         (r"ns\:app:4M,CN=a\,O=b:2M,back\\slash:1M,\ x\ :3M",
          {"ns:app": 4e6, "CN=a,O=b": 2e6, "back\\slash": 1e6, " x ": 3e6}),

@@ -1,4 +1,4 @@
-"""The kit for plugin authors: plugins that keep the contract pass, and each way to break it is caught."""
+"""Tests the kit for plugin authors: plugins that keep the contract pass, and each breach of the contract is caught."""
 
 import threading
 import time
@@ -30,7 +30,7 @@ SETPOINT = {
 
 
 def plugin(**attributes: Any) -> type:
-    """A plugin's class with these methods and values; the methods get the plugin and what the host gives them."""
+    """A plugin's class with these methods and values; each method gets the plugin and the host's arguments."""
     return type("Sample", (), {"__init__": lambda self, context: None, "calls": 0} | attributes)
 
 
@@ -71,11 +71,11 @@ check_limited = partial(check_policy, properties=LIMITED)
 
 
 def with_limits(**instead: Any) -> type:
-    """A sound policy that can be asked for its limits, with methods replaced; None takes one away."""
+    """A correct policy that returns its limits, with methods replaced; None removes a method."""
     return type("Sample", (Limits,), instead)
 
 
-# ---- what keeps the contract ----
+# ---- plugins that keep the contract ----
 
 
 @pytest.mark.proves("proposal-035.factor-alone")
@@ -90,7 +90,7 @@ def with_limits(**instead: Any) -> type:
         (partial(check_supplier, clients=[Client("bob", "terraform")]), "controller-mutation",
          {"plugin.controller-mutation.users": "alice:10", "plugin.controller-mutation.client-ids": "terraform:20"},
          {"plugin.controller-mutation.users": "alice:1"}),
-        # Every type that a factor source may answer.
+        # A factor source may return each of these types.
         *((check_factor_source, plugin(read=giving(answer)), {}, None) for answer in (
             None, 0, 0.5, 1.0, Factor(0.5), ClusterVolumes((Volume("1", "/", 2, 1),), ("broker 2 is silent",)))),
         (check_factor_source, "log-dirs", {"plugin.log-dirs.interval": "1s"}, {"plugin.log-dirs.interval": "2s"}),
@@ -125,17 +125,17 @@ def test_a_policy_whose_limits_fit_its_factors_passes_and_is_asked_for_the_volum
     judged: list[Volume] = []
     check_policy(plugin(quota_factor=lambda self, volume: judged.append(volume) or 1.0), volumes=[SPECIAL])
     assert SPECIAL in judged
-    # Volumes of one name that differ in limits of their own are judged apart.
+    # The check judges volumes of one name apart if their own limits differ.
     limits = [Limit(LimitType.CONSUMED_BYTES, level) for level in (300, 900)]
     own = [Volume("1", "/own", 1000, used, hard=hard) for used, hard in zip((400, 500), limits, strict=True)]
     check_policy(plugin(quota_factor=lambda self, v: float(not v.hard or v.consumed < v.hard.level)), volumes=own)
 
 
-# ---- what breaks it ----
+# ---- plugins that break the contract ----
 
 
 class Demanding:
-    """Needs a property."""
+    """Requires a property."""
 
     class Section(BaseModel):
         rate: float
@@ -235,7 +235,7 @@ TASKS: list[tuple[Any, str, int]] = [
 def test_what_breaks_the_contract_is_caught_with_its_number(
     monkeypatch: pytest.MonkeyPatch, check: Callable[..., None], broken: Any, words: str, number: int
 ) -> None:
-    # What hangs, or never knows its answers, is given up soon; all others may take as long as a busy machine takes.
+    # The check waits 1 s for plugins that hang or never know their answers; others may be slow on a busy machine.
     if number == 5 or "did not return" in words or "still runs" in words:
         monkeypatch.setattr(FakeHost, "patience", 1.0)
         check = partial(check, within=1.0) if check is check_task else check
@@ -274,7 +274,7 @@ def test_a_check_takes_a_broker_for_a_plugin_that_asks_one(check: Callable[..., 
 
 
 class Announcing(Learning):
-    """Announces a change whenever it is asked."""
+    """Announces a change whenever the host asks it."""
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
         self.context.answers_changed()
@@ -287,7 +287,7 @@ def test_a_supplier_that_announces_as_it_is_asked_would_be_asked_without_end() -
 
 
 class Listening:
-    """Gives alice a rate that each client quota changes; announces it for ``announces``, or not at all for None."""
+    """Gives alice a rate that each client quota changes; announces the change for ``announces``, if it isn't None."""
 
     announces: tuple[str | None, ...] | None = ()
 

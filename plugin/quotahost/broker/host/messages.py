@@ -18,8 +18,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from quotahost.broker.host.dump import BROKER, Ask, Tags
-from quotahost.broker.host.dump import GROUP as GROUP_TAG
+from quotahost.broker.host.dump import BROKER, GROUP, Ask, Tags
 from quotahost.model import (
     DEFAULT,
     QUOTA_TYPES,
@@ -34,9 +33,7 @@ from quotahost.model import (
 )
 from quotahost.model.volumes import Affected
 
-# Codes of scopes (org.quotahost.table.Scopes). 0 to 3 are ScopeKind's values; ScopeKind.GROUP has the code GROUP here.
-NEWCOMER: Final = 4
-GROUP: Final = 16
+NEWCOMER: Final = 4  # a code of scopes that no ScopeKind has (org.quotahost.table.Scopes)
 EACH: Final = -1  # instead of an index of distinct client-ids: each client-id of the principal may have its own quota
 
 _SIZED: Final = struct.Struct(">cI")
@@ -90,7 +87,7 @@ class Answer(NamedTuple):
             return tag(principal), ""
         if code == _CLIENT_ID:
             return "", client_id
-        return (BROKER if code == _BROKER else f"{GROUP_TAG}{tag(self.group)}>"), ""
+        return (BROKER if code == _BROKER else f"{GROUP}{tag(self.group)}>"), ""
 
 
 class Row(NamedTuple):

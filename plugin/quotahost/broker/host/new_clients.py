@@ -25,7 +25,7 @@ from typing import Any, Final, TypeAlias
 from quotahost.api import QuotaSupplier
 from quotahost.base.background import Clock
 from quotahost.base.text import printable
-from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answer, Batch, Row, shadow_text
+from quotahost.broker.host.messages import EACH, NEWCOMER, Answer, Batch, Row, shadow_text
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, ScopeKind, State
@@ -274,10 +274,9 @@ class AnswerTable:
             if not isinstance(quota, Quota):
                 raise TypeError(f"a supplier must answer a Quota or None, not {quota!r:.200}")
             kind, group = quota.scope.kind, quota.scope.name
-            code = GROUP if kind is ScopeKind.GROUP else kind.value
             rate = None if quota.rate is None else float(quota.rate)
             # Keep the quota itself, too, so that no other quota gets its id().
-            known = self._quotas[key] = quota, Answer(code, rate, group, supplier)
+            known = self._quotas[key] = quota, Answer(kind.value, rate, group, supplier)
         return known[1]
 
     def frozen(self, ids: Collection[str]) -> frozenset[str]:

@@ -52,7 +52,8 @@ class Cluster:
 
     def __init__(self, config: Mapping[str, str], watch: str, looks: str) -> None:
         """Connect with librdkafka's ``config`` and the names of two topics. Raises Unusable if asking fails."""
-        self._watching = Watching(config, watch, looks)
+        self._connect: Callable[[], Watching] = lambda: Watching(config, watch, looks)
+        self._watching, self._failed = self._connect(), False
         # The name shows an operator who is watching; its random end keeps two watchers on one machine apart.
         self._name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._asked: Watch | None = None  # the last watch record
@@ -69,12 +70,17 @@ class Cluster:
 
     def look(self) -> ClusterLook:
         """Look at all brokers now; the first look waits some seconds for all. Raises Unusable if no broker answers."""
+        if self._failed:
+            # A broker that has just started may list no brokers, not even itself. Then librdkafka knows none to ask.
+            self._watching, self._known = self._connect(), {}
+        self._failed = True
         alive = self._alive = self._watching.brokers()
         # Brokers that the cluster no longer lists are forgotten, which bounds the number of looks that are kept.
         self._known = {broker: known for broker, known in self._known.items() if broker in alive}
         first = not self._known
         self._read(lambda: not first or alive <= self._fresh().keys())
         if fresh := self._fresh():
+            self._failed = False
             return merged({broker: look.look for broker, look in fresh.items()}, alive)
         remedy = "run the task publish-usage on the brokers (client.quota.callback.tasks), of this quotahost's version"
         raise Unusable("no broker answers", remedy)

@@ -11,7 +11,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.common.utils.AppInfoParser;
 
-/** The driver of Kafka's own producer. tests/clients/libraries.py says what the lines mean. */
+/** The driver of Kafka's own producer. tests/clients/libraries.py explains the lines of the output. */
 final class Driver {
     private static final int VALUE_BYTES = 1000;
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -74,7 +74,7 @@ final class Driver {
         try {
             while (System.in.read() >= 0) { }
         } catch (java.io.IOException e) {
-            // the end all the same
+            // the input has ended, too
         }
         ended = true;
     }

@@ -1,5 +1,5 @@
-// The driver of kafkajs: sends that nobody awaits by default, or one that is awaited after the other.
-// tests/clients/libraries.py says what the lines mean.
+// The driver of kafkajs: by default it awaits no send; with the settings "awaited" it awaits each send before the next.
+// tests/clients/libraries.py explains the lines of the output.
 const { Kafka, logLevel } = require("kafkajs");
 
 const spec = JSON.parse(process.argv[2]);

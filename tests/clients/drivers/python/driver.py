@@ -1,6 +1,6 @@
-"""The drivers of the Python libraries; the first argument is the library, which alone is imported, the second the spec.
+"""The drivers of the Python libraries: the first argument is the only library to import, the second one is the spec.
 
-``tests/clients/libraries.py`` says what the lines mean that they print.
+``tests/clients/libraries.py`` explains the lines that a driver prints.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Driver:
         report("started", version=version)
         self.tuned = self.spec["Settings"] == "tuned"
         user = self.spec["User"]
-        #: How kafka-python and aiokafka connect; librdkafka has dots, and no "plain".
+        #: The options of kafka-python and aiokafka; librdkafka's names have dots, and no "plain".
         self.connection = {
             "bootstrap_servers": self.spec["Bootstrap"],
             "client_id": user,
@@ -67,7 +67,7 @@ class Driver:
         return number, f"{number:010d}".ljust(_VALUE_BYTES, "x").encode()
 
     def delivered(self, number: int, error: object = None) -> None:
-        """The record was acknowledged, or with an error given up."""
+        """Reports that the record was acknowledged, or that the library gave it up with an error."""
         if error is None:
             report("acked", id=number)
         else:
@@ -76,7 +76,7 @@ class Driver:
             self.outstanding -= 1
 
     def run(self, send: Callable[[int, bytes], None], poll: Callable[[], object] = lambda: None) -> None:
-        """Sends until standard input ends, then waits for up to 30 s for the ends of all records."""
+        """Sends until standard input ends, then waits for up to 30 s for the results of all records."""
         while not self.ended:
             poll()
             if not self.due():
@@ -90,7 +90,7 @@ class Driver:
         self.finish()
 
     def create(self, create: Callable[[], object]) -> None:
-        """Calls the library's admin, and prints what it says of the new topic."""
+        """Calls the library's admin, and prints its result for the new topic."""
         try:
             create()
         except Exception as error:
@@ -106,7 +106,7 @@ class Driver:
 
 
 def librdkafka() -> None:
-    """By confluent-kafka."""
+    """Runs the driver with confluent-kafka."""
     from confluent_kafka import Producer, libversion
     from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -125,13 +125,13 @@ def librdkafka() -> None:
 
 
 def kafka_python() -> None:
-    """Both 2 and 3."""
+    """Runs the driver with kafka-python, version 2 or 3."""
     import kafka
     from kafka.admin import KafkaAdminClient, NewTopic
 
     driver = Driver(kafka.__version__)
     topic = driver.spec["Topic"]
-    # In version 3 the time for which it goes on is one setting; in version 2 it does not try again by default.
+    # Version 3 has one setting for the time of all retries; version 2 does not retry by default.
     tuned = (
         {"delivery_timeout_ms": 600_000}
         if int(kafka.__version__.split(".")[0]) >= 3
@@ -163,7 +163,7 @@ def aiokafka() -> None:
     tuned = {"enable_idempotence": True, "request_timeout_ms": 600_000}
 
     async def create() -> None:
-        """A refused topic is no exception: it stands in the response alone."""
+        """Creates the topic; if the broker refuses it, only the response has the error, and nothing is raised."""
         admin = AIOKafkaAdminClient(**driver.connection)
         await admin.start()
         await admin.create_topics([NewTopic(topic, 1, 1)])

@@ -1,6 +1,6 @@
-"""This broker's file stores, on real file systems too, and the monitor that looks at them; a disk that hangs or dies.
+"""Tests the look at this broker's file stores, also on real file systems, and its monitor: disks that hang or die.
 
-Some file systems have to be mounted; where this machine doesn't allow that, a test is skipped and says so.
+Some tests mount a file system; if this machine doesn't allow that, the test is skipped and says so.
 """
 
 import errno
@@ -142,7 +142,7 @@ def test_an_unforeseen_failure_is_logged_once_and_followed_by_other_looks(
     assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
 
 
-# ---- what a look sees on real file systems ----
+# ---- looks at real file systems ----
 
 
 Mount = Callable[..., Path]
@@ -150,7 +150,7 @@ Mount = Callable[..., Path]
 
 @pytest.fixture
 def mount(tmp_path: Path) -> Iterator[Mount]:
-    """Mounts a file system and returns where; ``mount(*arguments)`` of the command of that name."""
+    """A function that mounts a file system and returns its directory; its arguments are those of the command mount."""
     mounted: list[Path] = []
 
     def make(*arguments: str) -> Path:
@@ -192,7 +192,7 @@ def test_a_volume_without_free_inodes_is_full(mount: Mount, caplog: pytest.LogCa
     (place / "0").unlink()
     monitor.look()
     assert monitor.known().volumes[0].free > 900_000
-    place = mount("-t", "tmpfs", "-o", "size=1m,nr_inodes=0", "tmpfs")  # without a fixed number of them
+    place = mount("-t", "tmpfs", "-o", "size=1m,nr_inodes=0", "tmpfs")  # without a fixed number of inodes
     assert (os.statvfs(place).f_files, read_disks("1", [str(place)]).volumes[0].free > 900_000) == (0, True)
 
 
@@ -202,7 +202,7 @@ def test_a_file_system_that_was_made_read_only_is_offline(mount: Mount) -> None:
 
 
 def test_an_ext4_that_an_error_made_read_only_is_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As Linux 6.18 shows it: neither the flags of statvfs nor those of the mount are read-only."""
+    """Linux 6.18 shows such a file system read-only neither in the flags of statvfs nor in those of the mount."""
     device, mounts = tmp_path.stat().st_dev, tmp_path / "mountinfo"
     monkeypatch.setattr(disks, "_MOUNTS", mounts)
     place = f"21 1 {os.major(device)}:{os.minor(device)} / / rw - ext4 /dev/sda1"

@@ -1,4 +1,4 @@
-"""The topics on a volume, and what budgets take of it: which names are replicas, and when a look asks for them."""
+"""Tests the topics on a volume and the bytes of budgets: which directories are replicas, and when a look reads them."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ REPLICAS = {
 }  # fmt: skip
 OTHERS = [
     f"gone-3.{ID}-delete", f"lost-3.{ID}-stray", "__cluster_metadata-0", "t" * 250 + "-0", "orders", "orders-x", "-0",
-    "lost+found", "line\nbreak-0", "orders-0\n", "b\udcff-0",  # a name that is no UTF-8
+    "lost+found", "line\nbreak-0", "orders-0\n", "b\udcff-0",  # the last name is no UTF-8
 ]  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def test_topics_are_listed_above_soft_only_and_once_a_second(tmp_path: Path, mon
     clock.now += LIST_EVERY / 2
     assert seen(soft=1) == frozenset("ab")
     assert seen(soft=volume.capacity) is None
-    # Close to a hard limit alone they are listed, too: or a PAUSE that holds below it would be for all clients.
+    # Near a hard limit, topics are listed, too: otherwise a PAUSE that holds below it would be for all clients.
     assert seen(hard=volume.consumed * 102 // 100) == frozenset("ab")
     assert seen(hard=volume.consumed * 110 // 100) is None
     monkeypatch.setattr(disk_monitor, "topics", lambda _: setattr(clock, "now", clock.now + 7))
@@ -82,7 +82,7 @@ def test_topics_are_listed_above_soft_only_and_once_a_second(tmp_path: Path, mon
     assert monitor.latest()[0] == 7, "a slow listing makes the numbers no younger"
 
 
-# ---- what this broker's replicas take of the budgets ----
+# ---- the bytes of budgets on this broker ----
 
 
 ORDERS = {"orders": Budget("orders", ("orders.*",), 100)}
@@ -114,13 +114,13 @@ def test_bytes_of_leaders_count_or_those_of_all_replicas(world: World) -> None:
     leaders, all_of_them = Budget("l", ("orders.*",), 100), Budget("r", ("orders.eu", "orders.*"), 100, replicas=True)
     followed, nowhere = Budget("f", ("orders.us",), 1), Budget("n", ("payments",), 1)
     world.sizes.wanted = {budget.name: budget for budget in (leaders, all_of_them, followed, nowhere)}
-    made(world.directory, "payments-0")  # Kafka doesn't know it
+    made(world.directory, "payments-0")  # Kafka doesn't know this replica
     parts = world.look()
     assert {name: part.used for name, part in parts.items()} == {"l": 10, "r": 20, "f": 0}
     assert parts["l"].topics == parts["r"].topics == {"orders.eu", "orders.us"}
 
 
-#: Which replica is led from now on or no more; how much counts so many seconds later.
+#: Steps: a replica, whether this broker leads it from now on, a pause in seconds, and the bytes that count afterwards.
 MOVES: dict[str, list[tuple[int, bool, float, int]]] = {
     "a new leader counts when the old one no longer does": [(1, True, 1, 10), (1, True, 8.9, 10), (1, True, 1.1, 17)],
     "as long as that the old one does": [(0, False, 1, 10), (0, False, 7, 10), (0, False, 1.1, 0)],
@@ -153,7 +153,7 @@ def test_it_looks_twice_a_second_or_for_news_and_seldom_if_slow(world: World, mo
 
     monkeypatch.setattr(FakeBroker, "replicas", slow)
     world.sizes.wanted = ORDERS
-    for used in (30, 40, 50):  # one or two may have waited for the processor
+    for used in (30, 40, 50):  # one or two slow answers may be due to a busy processor
         world.broker.sizes["orders.eu", 0] = (used, True)
         assert world.look()["orders"].used == used
     world.broker.sizes["orders.eu", 0] = (60, True)
@@ -186,7 +186,7 @@ def test_the_largest_topics_are_told_with_their_growth_of_the_last_minutes(world
     assert world.sizes.largest("orders") == [("orders.us", 30, None), ("orders.eu", 10, None)], "no growth is known"
     world.broker.sizes |= {("orders.us", 0): (630, True), ("orders.us", 1): (900, True)}
     world.look(100)
-    # A replica that has come since then has not grown: it was moved here, or is new.
+    # A replica that came later has no growth, because it was moved here or is new.
     assert world.sizes.largest("orders") == [("orders.us", 1530, 6.0), ("orders.eu", 10, 0.0)]
     for _ in range(2):
         world.look(300)

@@ -1,4 +1,4 @@
-"""A package with plugins of every role, installed as pip would, which says what was built, closed and seen."""
+"""Installs a package of plugins as pip would; the plugins record when they are built and closed, and what they see."""
 
 import importlib
 import sys

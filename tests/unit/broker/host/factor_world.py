@@ -1,4 +1,4 @@
-"""A factor loop, with a source and a policy that do what a test says."""
+"""A factor loop with a source and a policy that a test controls."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +20,7 @@ EMPTY = Volume("3", "/empty", 100, 0)
 
 
 class Policy:
-    """Returns the free share of a volume, and fails for those named in ``fails``."""
+    """Returns the free share of a volume, and raises for the volumes named in ``fails``."""
 
     def __init__(self) -> None:
         self.fails: set[str] = set()
@@ -34,13 +34,13 @@ class Policy:
 
 
 class World:
-    """A factor loop whose source answers what a test sets, and a clock that each step moves by a second."""
+    """A factor loop whose source returns what a test sets, and a clock that each step advances by a second."""
 
     def __init__(
         self, fence: bool = False, before: Scoped | None = None, memory: PauseMemory | None = None,
         policy: Any = None, shim: Any = None, **given: str,
     ) -> None:  # fmt: skip
-        """``before`` is what a host before this one has left; None at a broker's start."""
+        """``before`` is the factor that the previous host has left; None at a broker's start."""
         self.clock = Clock()
         last = before or Scoped(Factor(1.0))
         self.shim = shim or FakeShim(has_fence=fence, last=last, second_life=before is not None)
@@ -56,7 +56,7 @@ class World:
         return self.answer() if callable(self.answer) else self.answer
 
     def step(self, answer: Any = ..., seconds: float = 1) -> float:
-        """The factor in force after the source has answered this for so many seconds."""
+        """The factor in force after the source has returned ``answer`` for ``seconds``."""
         if answer is not ...:
             self.answer = answer
         roles: list[tuple[Role, Any]] = [(Role.FACTOR_SOURCE, self)] if self.has_source else []
@@ -81,7 +81,7 @@ class World:
         return self.shim.shown["Factor", "", attribute]
 
     def shown(self, type: str) -> dict[str, dict[str, float]]:
-        """The numbers of this type, by name and attribute."""
+        """The metrics of this type, by name and attribute."""
         found: dict[str, dict[str, float]] = {}
         for (kind, name, attribute), value in self.shim.shown.items():
             if kind == type:
@@ -97,5 +97,5 @@ def cluster(*volumes: Volume, unknown: tuple[str, ...] = (), waiting: str = "") 
 
 
 def typed(answer: Any, *quota_types: QuotaType) -> Any:
-    """A source for single quota types that answers this; a function is called for it."""
+    """A source for single quota types that returns this answer; a function is called for the answer."""
     return SimpleNamespace(read=answer if callable(answer) else lambda: answer, quota_types=quota_types)

@@ -1,4 +1,4 @@
-"""What others ask of this broker: by what clients are held back (Java's raw dump), who uses what, and its cluster."""
+"""Tests answers about this broker: what limits its clients by Java's raw dump, who uses what, and its cluster."""
 
 import json
 import logging
@@ -33,12 +33,12 @@ HELD = {**dump.MARK, "held": True}
         ({"rate": None, "delay_ms": None}, {}, LimitedBy.NOTHING),
         ({"rate": 9e5, "limit": 9.5e5}, THROTTLE, LimitedBy.FACTOR),
         ({"rate": 3.5e4, "limit": 3.5e4}, THROTTLE, LimitedBy.FLOOR),
-        ({"rate": 1e3, "base": 1e3, "limit": 1e3}, THROTTLE, LimitedBy.QUOTA),  # below the floor, as it was set
+        ({"rate": 1e3, "base": 1e3, "limit": 1e3}, THROTTLE, LimitedBy.QUOTA),  # the quota itself is below the floor
         ({"rate": 3.5e4, "base": 3.5e4, "limit": 3.5e4}, THROTTLE, LimitedBy.QUOTA),
         ({"base": None, "limit": None, "rate": 1e9}, THROTTLE, LimitedBy.NOTHING),
         ({"base": None, "limit": 5e5, "stand_in": 1e6, "rate": 5e5}, THROTTLE, LimitedBy.FACTOR),
         ({"base": None, "limit": 5e5, "rate": 5e5}, THROTTLE, LimitedBy.FACTOR),  # the newcomers' rate stands in
-        ({"type": "FETCH", "rate": 3e4, "base": 3e4, "limit": 3e4}, THROTTLE, LimitedBy.QUOTA),  # no factor acts on it
+        ({"type": "FETCH", "rate": 3e4, "base": 3e4, "limit": 3e4}, THROTTLE, LimitedBy.QUOTA),  # no factor for FETCH
         ({"type": "REQUEST", "base": 50.0, "limit": 50.0, "rate": 1.0, "delay_ms": 9.0}, {}, LimitedBy.NOTHING),
         ({"type": "REQUEST", "base": 50.0, "limit": 50.0, "rate": 49.0}, {}, LimitedBy.QUOTA),
         ({"type": "CONTROLLER_MUTATION", "base": 5.0, "limit": 5.0, "rate": 9.0, "delay_ms": 9.0, "tokens": 0.0}, {},
@@ -53,13 +53,13 @@ def test_quota_factor_floor_or_nothing_binds(row: dict[str, Any], state: dict[st
 @pytest.mark.parametrize(
     ("row", "state", "bound"),
     [
-        ({}, {}, LimitedBy.FENCE),  # it needn't have asked
+        ({}, {}, LimitedBy.FENCE),  # the client needn't have sent a request
         ({"passes": True}, {}, LimitedBy.NOTHING),
         ({}, {"fence": {**CLOSED, "counts_only": True}}, LimitedBy.NOTHING),
-        # An open one holds nobody.
+        # An open fence holds nobody back.
         ({"turned_back": "fence"}, {"fence": {**CLOSED, "closed": False}}, LimitedBy.NOTHING),
         ({"type": "FETCH"}, {}, LimitedBy.NOTHING),
-        ({"user": "<newcomers>", "client_id": ""}, {}, LimitedBy.NOTHING),  # of several: if one was turned back
+        ({"user": "<newcomers>", "client_id": ""}, {}, LimitedBy.NOTHING),  # several clients: none was turned back
         ({"user": "<newcomers>", "client_id": "", "turned_back": "fence"}, {}, LimitedBy.FENCE),
         ({}, {"affected_topics": 2}, LimitedBy.NOTHING),
         ({"mark": dump.MARK}, {"affected_topics": 2}, LimitedBy.NOTHING),
@@ -96,7 +96,7 @@ def test_a_slowed_client_has_the_limit_of_the_slowed_and_all_that_is_measured_of
 
 
 def test_of_several_the_slowed_count_where_they_are_delayed_more() -> None:
-    # The factor is for topics on volumes, or a budget's alone: the volumes may be fine, or slow all clients.
+    # The states: a factor for topics on volumes; only a budget slows; a budget slows, and volumes slow all clients.
     states = [dump.state(**THROTTLE, affected_topics=1), dump.state(), dump.state(**THROTTLE)]
     for given, (own, limit) in product(states, ((20.0, 5e5), (300.0, 1e6), (None, 5e5))):
         row = dump.row(user="<broker>", client_id="", delay_ms=own, slowed_limit=5e5, slowed_delay_ms=250.0)
@@ -213,7 +213,7 @@ def test_a_question_without_an_answer_has_an_error() -> None:
     assert json.loads(answered(silent, "retention", "a")) == {"error": "TimeoutException: no answer"}
 
 
-# ---- what plugins and the host learn of it, and of its cluster where Kafka doesn't tell it ----
+# ---- answers to plugins, and the host's questions about the cluster if Kafka doesn't report it ----
 
 
 SECRET = "hunter2"
@@ -238,7 +238,7 @@ def test_plugins_get_no_secret_but_in_the_configuration_of_their_client() -> Non
 
 
 def heard(look: ClusterQuery) -> list[Cluster]:
-    """What the host thread gets."""
+    """The clusters that the host thread gets."""
     clusters: list[Cluster] = []
     look.hand_on(clusters.append, lambda names: None)
     return clusters
@@ -273,7 +273,7 @@ ROWS = [
 @pytest.mark.parametrize(("problem", "times"), [("TimeoutException: no answer", 3), ("AuthorizationException: no", 1)])
 def test_which_of_our_names_are_stored_is_asked_until_the_broker_answers_or_denies_it(problem: str, times: int) -> None:
     look, told = ClusterQuery(shim := FakeShim(), 7), list[tuple[str, ...]]()
-    thread = look.start()  # its thread waits for longer than this test
+    thread = look.start()  # the thread's period is longer than this test
     silent = ConnectionError(problem)
     for answer in (silent, silent, ROWS, ROWS):
         shim.told["configs"] = answer

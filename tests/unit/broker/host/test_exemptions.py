@@ -1,4 +1,4 @@
-"""Who is exempt: brokers, by the principals of their configuration, listed principals, and quotahost's own clients."""
+"""Tests who is exempt: brokers by the principals of their configuration, listed principals, quotahost's own clients."""
 
 import logging
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ PROPERTIES = {
 
 
 def keystores(ssl: Mapping[str, str]) -> dict[str, str]:
-    """Answers the properties that it was asked for, and for each rule a name."""
+    """The principal of the keystore's certificate; another name if there are mapping rules."""
     assert not any("truststore" in name for name in ssl), "one that can't be read is of no concern"
     if ssl.get("ssl.keystore.location") == "/no/such":
         raise ConnectionError("NoSuchFileException: hunter2")
@@ -46,7 +46,7 @@ KRAFT = {
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
 }
 MAP = "listener.security.protocol.map"
-#: The name of the first listener is a part of the second one's.
+#: The name of the first listener is the beginning of the second listener's name.
 CONTROL = {
     MAP: "CONTROL:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
     "inter.broker.listener.name": "CONTROL",
@@ -60,13 +60,13 @@ OPEN = {
     MAP: "CLIENTS:SSL,INTERNAL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
     "listeners": "CLIENTS://:1,INTERNAL://:2,CONTROLLER://:3",
 }
-#: A node that is a controller alone has no listener of brokers, whose default is no authentication.
+#: A node that is only a controller has no inter-broker listener, whose default is no authentication.
 ALONE_THERE = {"process.roles": "controller", "inter.broker.listener.name": None}
 
 BUILDER = "principal.builder.class"
 KAFKAS_BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 SSL = {"security.inter.broker.protocol": "SSL", "ssl.client.auth": "required", "ssl.keystore.location": "/k"}
-#: The listener's own keystore and rules come first.
+#: The listener's own keystore and rules take precedence.
 OWN = {
     "ssl.keystore.location": "/no/such",
     "listener.name.internal.ssl.keystore.location": "/k",
@@ -88,14 +88,14 @@ OWN = {
         (PROPERTIES, {BUILDER: KAFKAS_BUILDER}, ["broker", "controller"]),
         (PROPERTIES, {f"listener.name.internal.{BUILDER}": "org.acme.Builder"}, ["controller"]),
         ({"security.inter.broker.protocol": "SASL_PLAINTEXT", "sasl.jaas.config": KERBEROS}, {}, ["kafka"]),
-        # By rules of an operator's own it may be any name.
+        # An operator's own rules may make any name.
         ({"security.inter.broker.protocol": "SASL_PLAINTEXT", "sasl.jaas.config": KERBEROS},
          {"sasl.kerberos.principal.to.local.rules": "RULE:[2:broker]"}, []),
         ({"security.inter.broker.protocol": "SASL_PLAINTEXT"}, {"sasl.jaas.config": f'{PLAIN}username="x";'}, []),
         (PROPERTIES, OAUTH | {OF_BEARER: f'{BEARER}unsecuredLoginStringClaim_sub="broker";'}, ["broker", "controller"]),
         (PROPERTIES, OAUTH | {OF_BEARER: f'{BEARER}clientId="c" clientSecret="hunter2";'}, ["controller"]),
-        # Controllers without authentication make nobody a broker where clients have none either: any of them could
-        # claim a broker's client-id.
+        # If clients can be ANONYMOUS, too, an ANONYMOUS controller exempts nobody: any client could claim a broker's
+        # client-id.
         (PROPERTIES, OPEN | {MAP: "CLIENTS:PLAINTEXT,INTERNAL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT"}, ["broker"]),
         (PROPERTIES, OPEN, ["broker"]),
         (PROPERTIES, OPEN | {"listener.name.clients.ssl.client.auth": "required"}, ["broker", "ANONYMOUS"]),
@@ -105,7 +105,7 @@ OWN = {
         (SSL, {"ssl.principal.mapping.rules": "RULE:x"}, ["mapped"]),
         (SSL, {"ssl.client.auth": "requested"}, [SUBJECT]),
         (SSL, OWN, ["mapped"]),
-        # By Kafka's default no client shows a certificate (SslTransportLayer).
+        # Kafka's default asks clients for no certificate (SslTransportLayer).
         *((SSL, {"ssl.client.auth": auth}, ["ANONYMOUS"]) for auth in ("none", "", None)),
     ],
 )  # fmt: skip
@@ -123,7 +123,7 @@ def test_brokers_are_the_users_at_the_inter_broker_listener_and_at_the_controlle
         (PROPERTIES, {INTERNAL: f'{SCRAM}username="x" password="hunter2'}, ["x", "controller"], ""),
         (SSL, {"ssl.keystore.location": "/no/such"}, [], "in the configuration: NoSuchFileException. If"),
         (SSL, {"ssl.keystore.location": None}, [], "in the configuration. If"),
-        # A builder may name peers by their addresses.
+        # A principal builder may name peers by their addresses.
         ({}, {BUILDER: "org.acme.Builder"}, ["ANONYMOUS"], "PLAINTEXT can't be found in the configuration. If"),
     ],
 )  # fmt: skip
@@ -144,7 +144,7 @@ def test_the_fence_hears_who_is_exempt_before_the_settings_and_again_as_brokers_
     shim.post("cluster", "the-cluster", "4", "5")
     shim.idle()
     shim.post("cluster", "the-cluster", "4", "5")
-    # Kafka may apply another keystore or listener together with it.
+    # Kafka may apply another keystore or listener together with this change.
     shim.script.append(lambda: setattr(shim, "node", node_of(4, "ANONYMOUS", "renewed")))
     shim.reconfigure(**{"static.excluded.principal.name.list": "User:boss"})
     old, new = ["broker", "broker", "root", "excluded"], ["renewed", "broker", "boss", "excluded"]

@@ -1,4 +1,4 @@
-"""The Prometheus endpoint: what a scrape is answered, the series by client, and that no client costs threads."""
+"""Tests the Prometheus endpoint: answers to scrapes, each client's series, and connections that cost no threads."""
 
 import socket
 import threading
@@ -23,7 +23,7 @@ LARGE = 25_000  # volumes, whose page is larger than 10 MB
 
 
 class Endpoint:
-    """An exporter of the volumes that a test sets."""
+    """An exporter that shows the volumes that a test sets."""
 
     def __init__(self) -> None:
         self.shim = FakeShim(shown={VOLUME: 7.0})
@@ -54,7 +54,7 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 def is_open(connection: socket.socket) -> bool:
-    connection.settimeout(0)  # with a time to wait, recv() would wait for the end that is asked for
+    connection.settimeout(0)  # with a timeout, recv() would wait for the connection's end
     try:
         return connection.recv(1) != b""
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Which factor applies, and why: known volumes, unknown ones, sources that fail or have just started."""
+"""Tests which factor applies, and why: known and unknown volumes, and sources that fail or have just started."""
 
 import errno
 import logging
@@ -93,7 +93,7 @@ def test_a_source_that_just_started_is_waited_for(silent: Any, caplog: pytest.Lo
 
 
 def remembers(tmp_path: Path, pause: Scoped | None = None) -> PauseMemory:
-    """The memory of a broker that has just started, and stopped in this PAUSE."""
+    """The memory of a broker that has just started; it had stopped in this PAUSE."""
     if pause:
         stopped = PauseMemory([str(tmp_path)])
         stopped.keep(pause)
@@ -154,7 +154,7 @@ def test_a_remembered_pause_is_for_the_topics_that_it_was_for_and_ends_with_the_
 @pytest.mark.parametrize(("in_force", "begins"), [(1.0, 1.0), (0.5, 0.5), (0.0, 0.0)])
 def test_a_pause_that_an_earlier_host_ended_does_not_come_back(tmp_path: Path, in_force: float, begins: float) -> None:
     pause = Scoped(Factor(0.0, "the disk"), Affected({"t": "the disk"}, frozenset({"t"})))
-    # The disk's thread writes the file after its next look, and a new host reads it before the last one has ended.
+    # The disks' thread writes the file after its next look; a new host reads it before the previous host has ended.
     memory = remembers(tmp_path, pause)
     world = World(True, Scoped(Factor(in_force, "the host before")), memory, factor__scope="topics")
     assert world.step(None) == begins
@@ -167,7 +167,7 @@ def test_a_file_that_holds_no_pause_stops_nobody(tmp_path: Path, text: str) -> N
     assert World(fence=True, memory=PauseMemory([str(tmp_path)])).step(None) == 1.0
 
 
-# ---- what may be created ----
+# ---- creation of topics ----
 
 
 def test_topics_are_refused_only_where_a_volume_is_known_to_be_full() -> None:

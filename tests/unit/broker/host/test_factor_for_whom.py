@@ -1,4 +1,4 @@
-"""For whom a factor is: writers to affected topics, those of a budget, or single quota types."""
+"""Tests for whom a factor is: writers to affected topics, writers to a budget's topics, or single quota types."""
 
 import logging
 from typing import Any
@@ -37,7 +37,7 @@ OF_FULL = Affected({"a": PLACE, "b": PLACE}, frozenset("ab"))
     [
         ((HALF_BC, FULL_AB, EMPTY_D), {}, Affected({**OF_FULL.places, "c": HALF_PLACE}, frozenset("ab"))),
         ((FULL_AB, Volume("2", "/silent", 100, 50)), {}, None),
-        ((FULL_AB, Volume("2", "/silent", 100, 0)), {}, OF_FULL),  # it doesn't lower the factor
+        ((FULL_AB, Volume("2", "/silent", 100, 0)), {}, OF_FULL),  # this volume doesn't lower the factor
         ((volume("/logs", 0),), {}, Affected({}, frozenset())),
         ((EMPTY_D,), {}, None),
         ((FULL_AB,), {"factor__scope": "cluster"}, None),
@@ -52,7 +52,7 @@ def test_the_topics_of_the_volumes_that_lower_the_factor_are_affected_unless_one
 
 def test_a_set_that_changes_at_the_same_factor_is_handed_on_and_one_that_does_not_is_not() -> None:
     it = scoped()
-    for topics in ("ab", "ab", "ac", "c"):  # of equal size, too: then the cause stays
+    for topics in ("ab", "ab", "ac", "c"):  # sets of equal size differ, too; their cause is the same
         seen(it, volume("/half", 50, *topics))
     assert [set(each.places) for each in it.shim.affected if each] == [set("ab"), set("ac"), set("c")]
     assert it.shim.factors == [0.5]
@@ -102,7 +102,7 @@ def budget(used: int, name: str = "orders", size: int = 100) -> Volume:
 
 
 def budgets(world: World, *used: int) -> dict[str, float]:
-    """Names and factors of the budgets that Java has, after these were read."""
+    """Names and factors of the budgets that Java has, after the host has read budgets with these used bytes."""
     names = ("orders", "logs")
     answer = ClusterVolumes((EMPTY,), budgets=tuple(budget(*one) for one in zip(used, names, strict=False)))
     world.step(answer)

@@ -1,4 +1,4 @@
-"""Python's log lines in the broker's log: they make nobody wait, and a flood of them is bounded."""
+"""Tests Python's log lines in the broker's log: no thread waits for the log, and a flood of lines is limited."""
 
 import logging
 import logging.config
@@ -51,7 +51,7 @@ def test_a_noisy_fault_silences_no_other_of_its_package() -> None:
 def test_what_is_printed_is_logged_line_by_line_and_bounded() -> None:
     shim = FakeShim()
     with Logs(shim), redirect_stdout(printed()), redirect_stderr(printed()):
-        own = logging.StreamHandler()  # as a plugin may add it to the root logger
+        own = logging.StreamHandler()  # a plugin may add such a handler to the root logger
         logging.getLogger().addHandler(own)
         print("one", "two\n\nthree \udc80")
         sys.stderr.buffer.write("äö".encode())
@@ -70,7 +70,7 @@ def fails(*_: object) -> None:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_no_line_shows_a_secret_by_whatever_way_a_plugin_s_text_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    # As outside of pytest, which takes both for itself.
+    # pytest replaces both hooks by its own.
     monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)
     monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
     shim = FakeShim()
@@ -133,7 +133,7 @@ def test_a_line_that_can_not_be_formatted_is_too_long_or_that_java_does_not_take
 
     shim = Java()
     with Logs(shim) as logs:
-        # To the handler itself, as pytest's own raises the error.
+        # The record goes to the handler itself, because pytest's own handler raises the error.
         logs.handle(logging.LogRecord("plugin", logging.WARNING, "mine.py", 7, "%d clients", ("many",), None))
         for line in ("é" * 2_000_000, "not now", "seen"):
             logging.getLogger("plugin").warning(line)

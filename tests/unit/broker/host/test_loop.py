@@ -1,4 +1,4 @@
-"""The host between a scripted shim and real plugins: what ends in the table, and what a live change does."""
+"""Tests the host with a scripted shim and real plugins: the answers in the table, and live changes."""
 
 import faulthandler
 import logging
@@ -52,8 +52,8 @@ def test_a_pause_that_no_fence_can_hold_is_warned_of_once_soon_after_the_start(
     caplog: pytest.LogCaptureFixture, given: dict[str, str], has_fence: bool, times: int
 ) -> None:
     shim = FakeShim({"supplier": "static", **given}, pace=1)
-    shim.told["starting"] = lambda: setattr(shim.clock, "now", shim.clock.now + 20)  # plugins take their time
-    shim.idle(4)  # a broker makes its authorizer, and so the fence, after its callback
+    shim.told["starting"] = lambda: setattr(shim.clock, "now", shim.clock.now + 20)  # plugins start slowly
+    shim.idle(4)  # a broker creates its authorizer, and so the fence, after its callback
     shim.script.append(lambda: setattr(shim, "has_fence", has_fence))
     shim.idle(20)
     serve(shim)
@@ -66,8 +66,8 @@ def test_the_plugins_share_one_monitor_of_the_disks_and_nothing_outlives_the_hos
     before = set(threading.enumerate())
     shim = FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)}, second_life=True, pace=1)
     (tmp_path / "meta.properties").touch()
-    shim.gauge("Volume", "/lost", "Consumed", 7.0)  # by a host that was killed
-    shim.gauge("Connection", "snapshots", "Connected", 1.0)  # by its standby
+    shim.gauge("Volume", "/lost", "Consumed", 7.0)  # left behind by a host that was killed
+    shim.gauge("Connection", "snapshots", "Connected", 1.0)  # left behind by that host's standby
     shim.script.append(lambda: mine.SEEN["ran"].wait(60) and None)
     shim.reconfigure(**{"static.storage.overrides": f"{tmp_path} hard=5", "volumes.period": "1s"})
     serve(shim)
@@ -116,7 +116,7 @@ def leaves(*_: Any) -> Any:
 
 @pytest.fixture
 def fault_handler(tmp_path: Path) -> Iterator[Callable[[], None]]:
-    """Enables Python's faulthandler, as a plugin may."""
+    """A function that enables Python's faulthandler, as a plugin may do."""
     with (tmp_path / "faults").open("w") as file:
         yield lambda: faulthandler.enable(file)
         faulthandler.disable()
@@ -144,12 +144,12 @@ def test_a_supplier_ticks_once_a_second_and_its_failure_is_its_own(mine: Any, mo
     monkeypatch.setattr(shim, "ask_again", lambda principal, _: again.append((shim.clock.now, principal)))
     shim.idle(15)
     serve(shim)
-    # At 0.25 everyone is resolved again anyway, at 1.25 the supplier fails.
+    # At 0.25 the host asks for all clients again anyway, and at 1.25 the supplier fails.
     assert [at for at, principal in again if principal == "alice"] == [2.25, 3.25]
     assert (ticks, shim.failed) == ([0.25, 1.25, 2.25, 3.25], ["mine"])
 
 
-# ---- changes of properties: built before an administrator hears that they hold, and never in Kafka's way ----
+# ---- live changes: the host builds the plugins before its verdict, and Kafka waits for nothing else ----
 
 
 def share(text: str) -> dict[str, str]:
@@ -264,7 +264,7 @@ def test_exemptions_taken_by_half_end_the_host_too(mine: Any, monkeypatch: pytes
 
 @pytest.fixture
 def taken() -> Iterator[dict[str, str]]:
-    """A port for metrics at which somebody else listens."""
+    """A port for metrics at which another socket listens."""
     with socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()

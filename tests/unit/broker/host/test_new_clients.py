@@ -1,4 +1,4 @@
-"""A client's first request: who gives the quota, what the answer tells of other client-ids, and what is in shadow."""
+"""Tests answers for new clients: which supplier decides, the principal's other client-ids, and suppliers in shadow."""
 
 import logging
 import math
@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answer, encode, would_be
+from quotahost.broker.host.messages import EACH, NEWCOMER, Answer, encode, would_be
 from quotahost.broker.host.new_clients import EVERYONE, MOST_APART, AnswerTable, NewClients, measured
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.plugins.cluster_quota.usage import PublishUsage
 from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes
-from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope, ScopeKind
+from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope
 from tests.fakes.plugin_context import Clock, context, fails, settings
 from tests.fakes.shim import FakeShim, serve
 from tests.unit.broker.host.test_protocol import Java
@@ -32,14 +32,14 @@ QUOTAS = st.none() | st.builds(Quota, st.none() | st.sampled_from([1.0, 2.0, 3.0
 
 @dataclass(frozen=True)
 class Supplier:
-    """Answers by two functions; ``distinct_client_ids`` may be missing."""
+    """A supplier made of two functions; ``distinct_client_ids`` may be missing."""
 
     quota: Callable[..., Any]
     distinct_client_ids: Callable[[str], Any] | None = None
 
 
 def supplier(quota: Quota | None, distinct: Any = None) -> Supplier:
-    """Gives everybody this quota and names these client-ids; with None it doesn't know them."""
+    """A supplier that gives all clients this quota and returns these distinct client-ids; None if it has no method."""
     return Supplier(lambda _client, _type: quota, None if distinct is None else lambda _principal: distinct)
 
 
@@ -56,7 +56,7 @@ def resolved(
 
 
 class Found(NamedTuple):
-    """What was found for PRODUCE of one client: who gives what, what would be, and the distinct client-ids."""
+    """The results for PRODUCE of one client: the answer, the would-be answer, and the distinct client-ids."""
 
     answer: Answer
     would: Answer | None
@@ -67,7 +67,7 @@ def tried(
     suppliers: Mapping[str, Supplier], in_shadow: Collection[str] = (), combine: str = "first",
     shim: FakeShim | None = None,
 ) -> list[Found]:  # fmt: skip
-    """What is found for both clients."""
+    """The results for ALICE and OTHER."""
     answers = resolved(suppliers, [ALICE, OTHER], combine, in_shadow, shim)
     rows, ids = list(answers.rows), list(answers.distinct_ids)
     found: list[Found] = []
@@ -79,7 +79,7 @@ def tried(
 
 
 def test_sets_of_client_ids_that_are_too_many_for_one_call_give_way_to_a_question_for_each() -> None:
-    # Of each user: 1,000 client-ids that others have, too, and one of its own. Together they have 75 MB.
+    # Each user has 1,000 client-ids in common with the others, and one of its own. All sets together have 75 MB.
     common = frozenset(f"{n:0250}" for n in range(1000))
     apart = Supplier(lambda *_: Quota(1.0), lambda principal: common | {principal})
     clients = [Client(f"u{n}", "app") for n in range(300)]
@@ -90,7 +90,7 @@ def test_sets_of_client_ids_that_are_too_many_for_one_call_give_way_to_a_questio
 
 
 def test_two_suppliers_that_name_many_client_ids_each_hold_up_no_host() -> None:
-    """To put both sets together for each user took minutes, in which nobody renews the lease."""
+    """Merging both sets for each user took minutes, and meanwhile the host didn't renew the lease."""
     one, other = (supplier(None, frozenset(f"{kind}{n:060}" for n in range(100_000))) for kind in "ab")
     clients = [Client(f"u{n}", f"a{n:060}") for n in range(10_000)]
     answers = resolved({"one": one, "other": other}, clients)
@@ -114,7 +114,7 @@ def test_announced_names_of_any_length_and_number_end_no_host_and_take_little_me
     clients.answers_changed("u" * 2_000_000)
     clients.ask_again()
     tracemalloc.start()
-    for number in range(20_000):  # while the host waits
+    for number in range(20_000):  # before the host's next turn
         clients.answers_changed(f"user-{number}")
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -128,9 +128,9 @@ def test_the_first_answer_or_the_smallest_rate_gives_quota_and_scope(answers: li
     found = tried({f"s{n}": supplier(answer, ()) for n, answer in enumerate(answers)}, combine=combine)[0]
     known = [(f"s{n}", answer) for n, answer in enumerate(answers) if answer]
     if known:
-        # Of equal rates the first; and unlimited is an answer, the largest one.
+        # The first of equal rates counts, and unlimited is the largest rate.
         name, quota = known[0] if combine == "first" else min(known, key=lambda one: one[1].rate or math.inf)
-        code = GROUP if quota.scope.kind is ScopeKind.GROUP else quota.scope.kind.value
+        code = quota.scope.kind.value
         assert found.answer == Answer(code, quota.rate, quota.scope.name, name)
     else:
         assert (found.answer.supplier, found.answer.rate) == ("", None)
@@ -145,7 +145,7 @@ def test_a_supplier_that_fails_leaves_the_client_as_it_is() -> None:
 
 
 def told(suppliers: list[Supplier], combine: str = "first", shim: FakeShim | None = None) -> object:
-    """What the answer for alice/app tells of her other client-ids."""
+    """The distinct client-ids in the answer for alice/app."""
     return tried({f"s{n}": each for n, each in enumerate(suppliers)}, (), combine, shim)[0].distinct
 
 
@@ -159,8 +159,8 @@ UNSURE, KNOWS = supplier(None), supplier(Quota(1.0), {"a"})
         (THREE, "first", {"a", "b"}),
         (THREE, "most-constraining", {"a", "b", "c"}),
         ([supplier(None, ()), supplier(Quota(1.0), [])], "first", set()),
-        ([supplier(Quota(1.0), (name for name in "ab"))], "first", {"a", "b"}),  # one that yields names answers them
-        # One that doesn't know decides alone, if it is asked.
+        ([supplier(Quota(1.0), (name for name in "ab"))], "first", {"a", "b"}),  # a generator yields the names, too
+        # If one of the suppliers that are asked doesn't know the client-ids, the answer is EACH.
         ([UNSURE, KNOWS], "first", EACH),
         ([KNOWS, UNSURE], "first", {"a"}),
         ([KNOWS, UNSURE], "most-constraining", EACH),
@@ -198,7 +198,7 @@ def test_a_user_is_asked_about_until_distinct_client_ids_works(mine: Any, caplog
     assert [text in each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR] == [True, True]
 
 
-# ---- who is measured -----------------------------------------------------------------------------------
+# ---- measured quota types ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_a_user_is_asked_about_until_distinct_client_ids_works(mine: Any, caplog
         ({"factor.source": "fixed", "factor.quota.types": "PRODUCE,REQUEST"}, {QuotaType.PRODUCE, QuotaType.REQUEST}),
         ({"fallback.action": "PAUSE"}, {QuotaType.PRODUCE}),
         ({"factor.source": "load"}, {QuotaType.PRODUCE, QuotaType.FETCH}),
-        ({"shadow": "supplier.static"}, set(QUOTA_TYPES)),  # then the unlimited are measured one by one
+        ({"shadow": "supplier.static"}, set(QUOTA_TYPES)),  # unlimited clients are measured one by one
     ],
 )
 def test_types_are_measured_where_a_factor_or_a_plugin_needs_it(properties: dict[str, str], types: set[Any]) -> None:
@@ -242,10 +242,10 @@ def test_what_is_in_force_is_what_it_were_without_the_suppliers_in_shadow_and_be
     for each, old, new in zip(now, alone, enforced, strict=True):
         is_tried = new.answer.supplier in in_shadow
         assert each.would == (new.answer if is_tried else None)
-        # Who is unlimited is measured in the scope in which it would be limited.
+        # An unlimited client is measured in its would-be scope.
         scope = new.answer if is_tried and old.answer.rate is None else old.answer
         assert each.answer == old.answer._replace(code=scope.code, group=scope.group)
-        # Java asks no more often than without them: it learns as much of the principal's other client-ids.
+        # Suppliers in shadow cause no further questions: Java learns as much about the principal's other client-ids.
         assert (each.distinct == EACH) == (old.distinct == EACH)
 
 

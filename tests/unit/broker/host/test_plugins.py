@@ -1,4 +1,4 @@
-"""Plugins: which factor sources go together, what a controller needs, guarded calls, and tasks on their threads."""
+"""Tests plugins: combined factor sources, what a controller needs, guarded calls, and tasks on their threads."""
 
 import threading
 from concurrent.futures import Future
@@ -52,9 +52,9 @@ def pauses(source: str, **more: str) -> Settings:
 @pytest.mark.parametrize(
     ("node", "source", "more", "needed"),
     [
-        # A controller judges the volumes if it knows where the brokers are; it serves no client.
+        # A controller judges the volumes if it has the brokers' addresses; it serves no client.
         *((CONTROLLER, source, BROKERS, set(Role) - {Role.TASK}) for source in ("snapshots", "cluster-volumes")),
-        # Otherwise it has suppliers alone, and a silent host is no full disk.
+        # Otherwise it has only suppliers, and a silent host causes no PAUSE.
         *((CONTROLLER, source, more, {Role.SUPPLIER})
           for source, more in (("snapshots", {}), ("local", BROKERS), ("log-dirs", BROKERS))),
         *((BROKER, source, more, set(Role)) for source, more in (("snapshots", {}), ("local", BROKERS))),
@@ -85,7 +85,7 @@ def test_an_error_that_is_raised_again_and_again_keeps_none_of_the_frames_that_i
         except RuntimeError as error:
             raise LookupError from error
 
-    for quota in (rates.result, chained):  # for 50,000 clients it would take 200 MB, every five seconds
+    for quota in (rates.result, chained):  # 50,000 clients' tracebacks would take 200 MB every 5 s
         guard.call("mine", "quota()", "its clients keep their last quota", quota)
         assert rates.exception().__traceback__ is None  # type: ignore[union-attr]
 

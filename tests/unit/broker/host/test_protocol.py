@@ -1,4 +1,4 @@
-"""The calls to Java and their values on the way."""
+"""Tests the calls to Java and the encoding of their values."""
 
 import json
 import socket
@@ -13,7 +13,7 @@ from quotahost.model import Client, Factor
 from quotahost.model.volumes import Affected
 from quotahost.testing import FakeBroker
 
-#: The same in CallsTest.java: what one language writes the other one reads.
+#: CallsTest.java has the same values and bytes, so each language reads what the other one writes.
 GOLDEN: list[Any] = [
     "ask", None, True, False, -2, 0.5, "é客𝄞", b"\x00\xff", array("i", [1, -1]), array("d", [1.5]), ["", []]
 ]  # fmt: skip
@@ -24,7 +24,7 @@ GOLDEN_HEX = (
 
 
 class Java:
-    """A transport that keeps what it is told, each call's name and bytes, and answers by the name."""
+    """A transport that records each call's name and bytes, and answers by the name."""
 
     def __init__(self, **answers: Any) -> None:
         self.answers, self.calls = answers, list[tuple[str, bytes]]()
@@ -35,7 +35,7 @@ class Java:
         return json.dumps([str(answer), None] if isinstance(answer, Exception) else [None, answer]).encode()
 
     def tell(self, message: bytes) -> None:
-        # A list begins with five bytes, and so does the text that is its first member.
+        # The list has a header of five bytes, and so has its first member, a text.
         end = 10 + int.from_bytes(message[6:10])
         self.calls.append((message[10:end].decode(), message))
 

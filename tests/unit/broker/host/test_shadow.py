@@ -1,4 +1,4 @@
-"""Rules in shadow: of what Kafka measures, whom each would hold back, and the thread that looks and counts it."""
+"""Tests rules in shadow: which clients each rule would hold back by Kafka's rates, and the thread that counts them."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.broker.host.messages import GROUP, Answer, shadow_text
+from quotahost.broker.host.messages import Answer, shadow_text
 from quotahost.broker.host.shadow import PAUSE_PER_LOOK, Comparison, Key, Shadow, compare
 from quotahost.model import ScopeKind
 from tests.fakes.holders import FETCH, PRODUCE, REQUEST, dump, holder
@@ -15,7 +15,7 @@ from tests.fakes.plugin_context import settings
 from tests.fakes.shim import FakeShim
 
 TRIED = "supplier.tried"
-CLIENT, USER, CLIENT_ID, ALL = (each.value for each in ScopeKind if each is not ScopeKind.GROUP)
+CLIENT, USER, CLIENT_ID, ALL, GROUP = (each.value for each in ScopeKind)
 
 
 def compared(answer: dict[str, Any]) -> Comparison:
@@ -23,7 +23,7 @@ def compared(answer: dict[str, Any]) -> Comparison:
 
 
 def would(code: int, rate: float | None) -> str:
-    """What the supplier "tried" would give for every type."""
+    """The would-be quotas of the supplier "tried", the same for every type."""
     return shadow_text((Answer(code, rate, "g/h" if code == GROUP else "", "tried"),) * 4)
 
 
@@ -38,12 +38,12 @@ MEASURED: dict[str, tuple[list[Any], tuple[float, ...], dict[Key, float | None]]
         [holder("alice", "a", type=REQUEST, rate=90, shadow=would(CLIENT, 50))],
         (1, 0, 0), {(REQUEST, ("alice", "a")): 90},
     ),
-    # All client-ids of alice share a quota, and each would have one of its own.
+    # All client-ids of alice share a quota, and each would have a quota of its own.
     **{f"a part of what several share, {name}": (
         [holder("alice", "a", tags=("alice", ""), whole=True, base=5_000, rate=700, shadow=would(code, 1))],
         (0, 1, 0), {(PRODUCE, tags): None},
     ) for name, code, tags in (("by client", CLIENT, ("alice", "")), ("by client-id", CLIENT_ID, ("", "")))},
-    # All clients of the broker share one, and bob would have one of his own, but carol none.
+    # All clients of the broker share a quota; bob would have one of his own, and carol none.
     "one of several who share": (
         [holder("bob", "a", tags=SHARED, whole=True, base=5_000, rate=700, shadow=would(USER, 1)),
          holder("carol", "a", tags=SHARED, whole=True, base=5_000, rate=700)],
@@ -64,7 +64,7 @@ MEASURED: dict[str, tuple[list[Any], tuple[float, ...], dict[Key, float | None]]
         [holder(user, "a", tags=SHARED, rate=600, shadow=would(ALL, 500)) for user in ("alice", "bob")],
         (1, 0, 100), {(PRODUCE, SHARED): 600},
     ),
-    # As SanitizedTest holds equal to Kafka's own Sanitizer.
+    # SanitizedTest compares this encoding with Kafka's own Sanitizer.
     "names that Kafka writes otherwise into its tags are found again": (
         [holder("CN=a b*~+ü-_.\ud800", "a b", tags=(SANITIZED, "a b"), rate=900, shadow=would(CLIENT, 500))],
         (1, 0, 400), {(PRODUCE, (SANITIZED, "a b")): 900},
@@ -92,12 +92,12 @@ PAUSED = {"factor": 0.0, "limit_factor": 0.0}
     [
         (1_000, {}, 400),
         (1_000, {"limit_factor": 0.8}, 100),  # the tap is still on its way
-        (1_000, {"affected_topics": 3}, 0),  # the factor is for others
+        (1_000, {"affected_topics": 3}, 0),  # the factor is for other clients
         (1_000, {"factor_types": ["FETCH"]}, 0),
         (1_000, {"shadow": [TRIED, "factor"], "limit_factor": 1.0}, 0),  # each rule as if it alone were in force
-        # It takes no quota below the floor, and leaves a smaller one as it is. Of an unlimited one nothing is known.
+        # A factor leaves quotas below the floor as they are, and lowers others to the floor at most.
         *((rate, PAUSED, beyond) for rate, beyond in ((1_000, 890), (5, 895), (None, 890))),
-        (None, {}, 0),
+        (None, {}, 0),  # the rate that the factor would multiply is unknown
     ],
 )
 def test_a_factor_lowers_what_would_be_given(rate: float | None, changes: dict[str, Any], beyond: float) -> None:
@@ -113,19 +113,19 @@ QUOTA: dict[str, Any] = {"base": 1_000, "rate": 700}
 @pytest.mark.parametrize(
     ("rows", "changes", "over", "beyond"),
     [
-        # What the quota lets through beyond the factor, and nothing of a factor of 1.
+        # Only bytes within the quota count for the factor, and none if the factor is 1.
         ([holder("alice", "a", base=1_000, rate=1_100), holder("bob", "b", base=1_000, rate=400)], {}, 1, 500),
         ([holder("alice", "a", base=1_000, rate=1_100)], {"factor": 1.0}, 0, 0),
-        # The factor multiplies what Java measured of the unlimited, or else what they use now; no rate below the floor.
+        # The factor multiplies an unlimited client's stand-in, or else its rate now; a rate below the floor stays.
         ([holder("alice", "a", rate=900, stand_in=1_000), holder("bob", "a", rate=900), holder("carol", "a", rate=5)],
          {}, 2, 400 + 450),
-        # In a PAUSE that the fence would hold everything is beyond, but for those who pass.
+        # If the fence would hold a PAUSE, all bytes are beyond the limit, except those of clients that pass.
         ([holder("admin", "a", **QUOTA, passes=True), holder("admin", "b", **TOGETHER, passes=True),
           holder("alice", "b", **TOGETHER)], {"factor": 0.0, "closed": True}, 1, 700),
-        # Without a fence a PAUSE lets the floor through, and a PAUSE of some topics turns back requests, not clients.
+        # If there is no fence, a PAUSE lets the floor through. A PAUSE of some topics turns back requests, not clients.
         ([holder("alice", "a", **QUOTA)], {"factor": 0.0}, 1, 690),
         ([holder("alice", "a", **QUOTA, marked=True)], {"factor": 0.0, "closed": True, "affected_topics": 1}, 1, 690),
-        # A factor for some topics concerns those who write there; a scope of which some do is left as it is.
+        # A factor for some topics slows marked clients; a scope with only some marked clients stays as it is.
         ([holder("alice", "a", **QUOTA, marked=True), holder("bob", "a", **QUOTA),
           holder("carol", "a", **TOGETHER, marked=True), holder("dave", "a", **TOGETHER)],
          {"affected_topics": 1}, 1, 200),
@@ -144,11 +144,11 @@ READS = holder("alice", "a", type=FETCH, base=5_000, rate=900, shadow=would(CLIE
 @pytest.mark.parametrize(
     ("row", "changes"),
     [
-        (SLOWED, {"shadow": [TRIED]}),  # a factor in force holds nobody in shadow
+        (SLOWED, {"shadow": [TRIED]}),  # a factor in force isn't in shadow
         (SLOWED, {"shadow": []}),
-        (READS, {"shadow": [TRIED, "factor"], "factor_types": ["FETCH"]}),  # nor does it lower what a supplier gives
+        (READS, {"shadow": [TRIED, "factor"], "factor_types": ["FETCH"]}),  # the factor in shadow lowers nothing
         (READS, {"shadow": []}),
-        (holder("alice", "a", type=FETCH, base=1_000, rate=900), {"shadow": ["factor"]}),  # it acts on PRODUCE alone
+        (holder("alice", "a", type=FETCH, base=1_000, rate=900), {"shadow": ["factor"]}),  # the factor is for PRODUCE
     ],
 )
 def test_what_is_not_in_shadow_is_not_counted(row: list[Any], changes: dict[str, Any]) -> None:
@@ -169,7 +169,7 @@ def test_with_mode_shadow_the_quotas_of_all_suppliers_are_counted_and_the_factor
 
 
 class Watched:
-    """A comparison without its thread: the test looks. Alice's app goes beyond what is tried by a half."""
+    """A comparison that the test runs in place of its thread. Alice's app exceeds its would-be quota by a half."""
 
     def __init__(self, rules: str = TRIED, **changes: Any) -> None:
         self.row = holder("alice", "a", rate=1_500, shadow=would(CLIENT, 1_000))
@@ -183,17 +183,17 @@ class Watched:
         self.shadow.configure(settings(supplier="tried,static", shadow=rules))
 
     def looks(self, *after: float) -> None:
-        """A look after each of these pauses in seconds."""
+        """Look after each of these pauses in seconds."""
         for pause in after:
             self.java.clock.now += pause
             self.shadow._work()
 
     def hears(self) -> list[str]:
-        """The texts of who would be held back."""
+        """The texts that tell Java which clients would be held back."""
         return [text for (text,) in self.java.arguments("held")]
 
     def shows(self, rule: str = TRIED) -> list[float | None]:
-        """Over, Unmeasured, Seconds and Bytes of a rule."""
+        """The metrics Over, Unmeasured, Seconds and Bytes of a rule."""
         names = ("Over", "Unmeasured", "Seconds", "Bytes")
         return [self.java.shown.get(("Shadow", rule, name)) for name in names]
 
@@ -201,7 +201,7 @@ class Watched:
 def test_seconds_and_bytes_beyond_the_limit_add_up_from_look_to_look() -> None:
     it = Watched()
     it.looks(5)
-    assert it.shows() == [1, 0, 0, 0]  # nobody knows since when
+    assert it.shows() == [1, 0, 0, 0]  # the first look doesn't know since when
     it.looks(1, 2)
     assert it.shows() == [1, 0, 3, 1_500]
     it.row[8] = 900.0

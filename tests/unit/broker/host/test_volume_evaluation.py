@@ -1,4 +1,4 @@
-"""Volumes and the policy: how long a PAUSE lasts, whom a factor is for, and what the metrics show of own volumes."""
+"""Tests how volumes are judged: how long a PAUSE lasts, whom a factor is for, and the metrics of own volumes."""
 
 import logging
 from fractions import Fraction
@@ -110,14 +110,14 @@ def test_a_policy_hears_which_factor_was_in_force_whatever_it_came_from() -> Non
     assert heard[4:] == [1, 1, 1, 1], "in shadow nothing is slowed"
 
 
-# ---- whatever happens ------------------------------------------------------------------------------
+# ---- random limits and volumes ---------------------------------------------------------------------
 
 shares = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.1, 1.0, 1e-300]))
 places = st.one_of(st.integers(HARD - 600, HARD + 10), st.sampled_from([SOFT, SOFT + 1, HARD - 1, HARD, 950, 951]))
 
 
 @pytest.mark.proves("proposal-035.pause")
-@example(False, 2**52 + 1, [(1.0, HARD), (1.0, SOFT)])  # as a float the way would be longer than it is
+@example(False, 2**52 + 1, [(1.0, HARD), (1.0, SOFT)])  # as a float, hard - soft would be too large
 @given(st.booleans(), st.sampled_from([1, 2**52 + 1]), st.lists(st.tuples(shares, places), min_size=1, max_size=6))
 def test_a_pause_lasts_from_hard_to_the_release_point(switch: bool, unit: int, looks: list[tuple[float, int]]) -> None:
     soft, hard = SOFT * unit, HARD * unit
@@ -137,7 +137,7 @@ OTHER = Volume("2", "/other", 100, 99)
 
 
 class Asked(Policy):
-    """A policy that can be asked for its limits: 50 and 90 bytes."""
+    """A policy that returns its limits: 50 and 90 bytes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -226,7 +226,7 @@ def test_a_budget_of_too_many_topics_is_left_out_alone_and_logged_once(caplog: p
         return Volume("", name, 100, used, topics=frozenset(f"{name}-{n}" for n in range(topics)))
 
     one = World(fence=True)
-    for used in (100, 99):  # a change, so that they are judged again
+    for used in (100, 99):  # a change, so that the policy judges the budgets again
         budgets = budget("huge", used, MAX_AFFECTED + 1), budget("orders", 100, 2), budget("logs", 50, 2)
         one.step(ClusterVolumes((EMPTY,), budgets=budgets))
     assert [slowed.name for slowed in one.shim.budgets[-1]] == ["orders", "logs"]

@@ -1,4 +1,4 @@
-"""Plugins without Kafka: nothing follows a topic, and what is published stays here."""
+"""Fixtures for tests of plugins without Kafka: no thread follows a topic, and a fake takes published records."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ def _no_topics(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def published(monkeypatch: pytest.MonkeyPatch) -> Publish[Any]:
-    """Takes what publishers send, as this function decodes it."""
+    """A function that makes a fake of Kafka, which takes the publishers' records and decodes them."""
 
     def make(decode: Callable[[bytes, bytes], Any]) -> FakeKafka[Any]:
         kafka = FakeKafka(decode)

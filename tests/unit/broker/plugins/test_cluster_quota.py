@@ -1,6 +1,6 @@
-"""Cluster-wide quotas: which a broker takes from their topic, and what the supplier ``cluster-quota`` makes of them.
+"""Tests cluster-wide quotas: which quotas a broker takes from their topic, and the supplier ``cluster-quota``.
 
-It gives a client its share of the quota, and announces changes of quotas, shares and brokers.
+The supplier gives a client its share of the quota, and announces changes of quotas, shares and brokers.
 """
 
 import math
@@ -32,7 +32,7 @@ from tests.unit.cli.top.uses import use
 PRODUCE, FETCH = QuotaType.PRODUCE, QuotaType.FETCH
 
 
-# ---- the quotas of the topic: which a broker takes, keeps, finds and forgets ----
+# ---- the quotas of the topic, which a broker takes, keeps, finds and forgets ----
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ class World:
         return quota.rate
 
     def shares(self, share: float, key: bytes = b"1", cluster: str = "", run: int = 1) -> None:
-        """A record with alice's share arrives, and the supplier looks."""
+        """Pass a record with alice's share, and let the supplier look."""
         listed = (Share("alice", "app", PRODUCE, share, 4e6),)
         self.sequence += 1
         value = encode(Shares(key.decode(), run, self.sequence, datetime.now(UTC), listed, cluster))
@@ -166,7 +166,7 @@ def world() -> Iterator[World]:
     made = World()
     eventually(lambda: made.broker.number("Shares", "Brokers") == 3)
     assert made.plugin._looks
-    made.plugin._looks.close()  # it looks only when the test does
+    made.plugin._looks.close()  # the supplier looks only when a test calls it
     made.plugin.look()
     yield made
     made.host.close()
@@ -254,7 +254,7 @@ def test_a_share_that_falls_mutes_no_client_for_longer_than_max_mute(world: Worl
     for ms in range(0, 12_000, 1000):
         kafka.record(1.5e6, start + ms)
         kafka.record(1.5e6, start + ms + 999)
-    now = start + 11_998  # Kafka still sums up the sample that began 12 s ago
+    now = start + 11_998  # Kafka still counts the sample that began 12 s ago
     world.host.reconfigure(SUPPLIER | {"max.mute": "5s"})
     world.shares(3.5e6)
     world.broker.usages = [use(rate=kafka.measure(now), limit=3.5e6)]
@@ -263,7 +263,7 @@ def test_a_share_that_falls_mutes_no_client_for_longer_than_max_mute(world: Worl
     assert 4.9e3 < kafka.throttle_ms(rate or 0.0, now) <= 5e3
 
 
-# ---- the rate that one client is given: its newest share, in steps, and an equal part without shares ----
+# ---- the rate of one client: its latest share, in steps, or an equal part if there are no shares ----
 
 KEY = ClientKey("alice", "app", PRODUCE)
 QUOTA = 3e6
@@ -290,7 +290,7 @@ class Client:
         return self.rates.look(self.quotas, used, SETTINGS)
 
     def active(self, share: float, rate: float) -> None:
-        """The client uses so much, and its share is there."""
+        """Give the client this share, and let the client use this rate."""
         self.look(min(rate, 5e5))
         self.clock.now += 5
         self.share(share)
@@ -332,7 +332,7 @@ def test_a_client_that_is_silent_here_has_its_equal_part_and_keeps_it_for_its_fi
     assert client.given == pytest.approx(2e5 * STEP)
 
 
-#: The share and the rate at first, the next share with its quota and client, then looks; and the rate at the end.
+#: The first share and the client's rate; the next share, its quota and its client; looks; and the rate at the end.
 COURSES: dict[str, tuple[tuple[float, float], tuple[Any, ...], list[dict[str, float]], float]] = {
     "who uses little is taken down at once": ((2.9e6, 1e4), (50e3,), [{"rate": 1e4}], 50e3),
     "who has left has an equal part again": (
@@ -345,7 +345,7 @@ COURSES: dict[str, tuple[tuple[float, float], tuple[Any, ...], list[dict[str, fl
     "who is no longer listed has an equal part": (
         (2e6, 1e5), (1.0, QUOTA, KEY._replace(principal="bob")), [{"rate": 1e5}], 1e6,
     ),
-    # Of an invented quota the given part alone counts.
+    # If a record's quota is invented, only the share's part of this quota counts.
     **{f"{share} of {of}": ((2e6, 1e5), (share, of), [{"rate": 1e5}, {"rate": 1e5, "after": 10}], given)
        for share, of, given in ((0.0, 5e-324, 35e3), (5e-324, 5e-324, QUOTA), (0.1, 1e-300, QUOTA))},
 }  # fmt: skip

@@ -1,6 +1,6 @@
-"""The policies: ``limits``, the ramp between soft and hard, whatever types of limits make it; and ``setpoint``.
+"""Tests the policies: ``limits``, the ramp between soft and hard limits of all types; and ``setpoint``.
 
-``setpoint`` is mostly played in a closed loop: a disk that fills at the factor times the demand.
+Most tests of ``setpoint`` play a closed loop: a disk fills at the factor times the demand.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ some_limits = (
 
 
 def by_hand(limit: Limit, capacity: int) -> Fraction:
-    """The consumption at the limit, with no rounding, at most the capacity."""
+    """The exact consumption at the limit, at most the capacity."""
     if limit.type is CONSUMED:
         return Fraction(min(limit.level, capacity))
     free = limit.level if limit.type is FREE else Fraction(str(limit.level)) * capacity / 100
@@ -66,13 +66,13 @@ def test_it_is_the_exact_ramp(soft: Limit | None, hard: Limit | None, capacity: 
         assert factor == 1.0
     elif consumed >= at_hard:
         assert factor == 0.0
-    elif at_hard - at_soft >= 10**4:  # the rounding to whole bytes can be seen in a shorter ramp
+    elif at_hard - at_soft >= 10**4:  # a shorter ramp shows the rounding to whole bytes
         ramp = min(Fraction(1), (at_hard - consumed) / (at_hard - at_soft))
         assert factor == pytest.approx(float(ramp), abs=1e-3)
 
 
 def test_a_contradiction_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    judge = policy(Limit(CONSUMED, 15), Limit(PERCENT, 50))  # contradict each other on a volume of 20, not of 40
+    judge = policy(Limit(CONSUMED, 15), Limit(PERCENT, 50))  # contradictory on a volume of 20 bytes, not on one of 40
     for volume in (used(5, capacity=40), Volume("2\n", "/data", 20, 5), used(5)):
         judge.quota_factor(volume)
     assert caplog.messages == [
@@ -111,7 +111,7 @@ def filled(consumed: float, name: str = "/data") -> Volume:
 def loop(
     demand: float, drain: float, every: int, hours: float, *properties: str, restarts: tuple[int, ...] = (), **more: Any
 ) -> scenes.Course:
-    """``setpoint`` with one disk, from which so much is deleted in lumps; ``more`` is the disk's."""
+    """Play ``setpoint`` with a disk, from which ``drain`` bytes/s go in lumps; ``more`` are the disk's arguments."""
     given, disk = dict(each.split("=") for each in properties), Disk(demand, drain=drain, every=every, **more)
     return scenes.play("setpoint", hours, disk, properties=given, restarts=restarts)
 
@@ -212,7 +212,7 @@ def test_a_new_memory_is_used_from_then_on() -> None:
 
 READS = st.tuples(
     st.floats(0.001, 700) | st.just(0.25) | st.just(0.0), st.sampled_from("ab"), st.integers(SOFT - GB, HARD + GB),
-    st.floats(2**-63, 1) | st.sampled_from([0.0, 1.0]),  # no ramp has less above 0
+    st.floats(2**-63, 1) | st.sampled_from([0.0, 1.0]),  # no ramp has a smaller factor above 0
 )  # fmt: skip
 
 

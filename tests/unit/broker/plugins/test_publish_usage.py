@@ -1,6 +1,6 @@
-"""The task ``publish-usage``: what clients demand, which of them it publishes, with which numbers, and when.
+"""Tests the task ``publish-usage``: clients' demands, which clients it publishes, with which numbers, and when.
 
-Looks are published while somebody watches, and an opened volume is measured on a thread of its own.
+The task publishes looks while somebody watches, and measures an opened volume on a thread of its own.
 """
 
 import math
@@ -38,7 +38,7 @@ from tests.unit.cli.top.uses import use as any_use
 
 
 class World:
-    """A task of broker 1, what it sends, and its clock."""
+    """A task of broker 1, the records that it sends, and its clock."""
 
     task: Any
 
@@ -49,7 +49,7 @@ class World:
         self.context = context(self.broker, "publish-usage", **given)
 
     def passes(self, seconds: float) -> list[Any]:
-        """What is sent within this time; runs each half second."""
+        """The records that the task sends within this time; it runs each half second."""
         before = len(self.kafka.sent)
         for _ in range(round(seconds / 0.5)):
             self.clock.now += 0.5
@@ -65,7 +65,7 @@ class Usages(World):
         set_quotas(self.quotas, quota("alice", None, 3e6), quota("bob", None, 2e6), quota("carol", None, math.inf))
 
     def run(self, *used: ClientUse, seconds: float = 0.5) -> int:
-        """How many records are sent within this time."""
+        """The number of records that the task sends within this time."""
         self.broker.usages = list(used)
         return len(self.passes(seconds))
 
@@ -106,9 +106,9 @@ def test_it_publishes_at_once_and_then_every_five_seconds(usages: Usages) -> Non
         (use(), use(rate=1.099e6), 0),
         (use(), use(rate=1.1e6), 1),
         (use(), use(rate=9e5), 1),
-        (use(), use(rate=1.9e6), 1),  # it wants all now
+        (use(), use(rate=1.9e6), 1),  # the client demands all now
         (use(), use("bob"), 1),
-        (use(rate=100), use(rate=1000), 0),  # a small rate that wavers
+        (use(rate=100), use(rate=1000), 0),  # a small rate that varies
     ],
 )
 def test_what_of_a_clients_use_is_news(usages: Usages, first: ClientUse, then: ClientUse, sent: int) -> None:
@@ -118,7 +118,7 @@ def test_what_of_a_clients_use_is_news(usages: Usages, first: ClientUse, then: C
 
 def test_the_busiest_with_a_cluster_wide_quota_are_published(usages: Usages, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(usage_module, "MOST", 1)
-    usages.run()  # the broker is one of the cluster
+    usages.run()  # the first record, without clients
     fetched = use(quota_type=QuotaType.FETCH)
     usages.run(use("dave", 9e6), use("carol"), fetched, use("bob", 2e6), use("alice", 1e6))
     assert [[each.key.principal for each in usage.clients] for usage in usages.kafka.sent] == [[], ["bob"]]
@@ -150,9 +150,9 @@ def test_records_add_up_to_what_clients_moved(usages: Usages, windows: int, ever
     assert usages.kafka.sent[-1].clients == (), "it leaves the records once all is told"
 
 
-# ---- what a client demands ----
+# ---- clients' demands ----
 
-Look = tuple[float, dict[str, Any], float | None]  # a rate, its circumstances, and the demand at that look
+Look = tuple[float, dict[str, Any], float | None]  # a rate, other values, and the demand at this look
 COURSES: dict[str, list[Look]] = {
     **{f"near its limit of {limit} it wants all": [(rate, {"limit": limit}, demand)] for rate, limit, demand in (
         (0.0, 1e6, 0.0), (4e5, 1e6, 5e5), (8.9e5, 1e6, 1.1125e6), (9e5, 1e6, None), (3e6, 1e6, None),
@@ -162,7 +162,7 @@ COURSES: dict[str, list[Look]] = {
         (8e5, {}, 1e6), (8e5, {"idle": 0.5}, 1e6), (8e5, {"idle": 1.2, "after": 0.7}, 0),
     ],
     "it waits out its throttle time and is silent a second later": [
-        (0, {}, 0), (2e6, {}, None),  # (2 - 1) / 1 x 12 s
+        (0, {}, 0), (2e6, {}, None),  # throttled for (2 - 1) / 1 x 12 s
         *((1e5, {"idle": float(waited), "after": 1.0}, None) for waited in range(1, 13)),
         (1e5, {"idle": 13.1, "after": 1.1}, 0),
     ],
@@ -236,7 +236,7 @@ def test_while_somebody_watches_it_publishes_every_two_seconds_and_then_one_look
     assert looks.passes(60) == []
     for watcher in "ab":
         looks.watch(watcher=watcher)
-    for watcher, watched in (("a", True), ("b", False)):  # who leaves ends it unless another one watches
+    for watcher, watched in (("a", True), ("b", False)):  # looks end when the last watcher leaves
         looks.watch(0, watcher=watcher)
         assert looks.passes(4)[-1].watched is watched
 
@@ -321,11 +321,11 @@ def test_of_opened_volumes_a_broker_measures_its_own_alone(looks: Looks, monkeyp
         assert opened(*other) == ["/own"]
 
 
-# ---- what fills an opened volume ----
+# ---- opened volumes ----
 
 
 def volumes(clock: Callable[[], float] = time.monotonic, **places: Path) -> OpenedVolumes:
-    """Measures volumes of these names, each of which is a directory."""
+    """Measures volumes of these names; each volume is a directory."""
     given = context(FakeBroker(), "publish-usage")
     state = DiskState((), (), tuple((str(place), name) for name, place in places.items()))
     given.open_disks = lambda: cast("Any", SimpleNamespace(latest=lambda: (0.0, state)))

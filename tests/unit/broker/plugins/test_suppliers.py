@@ -1,7 +1,7 @@
-"""The built-in suppliers: ``static``, ``overrides`` (KIP-13) and ``controller-mutation`` (KIP-599) by their properties,
+"""Tests the suppliers: ``static``, ``overrides`` (KIP-13) and ``controller-mutation`` (KIP-599) by their properties,
 and ``client-quotas`` against a plain model of Kafka's precedence, tags and limits.
 
-The model is written from the rules of Kafka 4.3.1's DefaultQuotaCallback, in tags, as Kafka has them.
+The model follows the rules of Kafka 4.3.1's DefaultQuotaCallback and has Kafka's tags.
 """
 
 import math
@@ -30,7 +30,7 @@ STATIC = {"produce": "1M", "fetch": "2M", "request": "50", "controller-mutation"
 
 
 def host(supplier: str, own: dict[str, str]) -> FakeHost[Any]:
-    """The supplier with these properties, whose names are its own."""
+    """The supplier with these properties, whose names lack the supplier's prefix."""
     begin = "static." if supplier == "static" else f"plugin.{supplier}."
     return FakeHost(Role.SUPPLIER, supplier, {"supplier": supplier} | {begin + name: own[name] for name in own})
 
@@ -48,7 +48,7 @@ def by_client_id(produce: float | None, fetch: float | None) -> dict[QuotaType, 
           for user, client_id, produce, fetch in (
               ("ANONYMOUS", "clientA", 4e6, 2e6), ("ANONYMOUS", "clientD", 2e6, 5e6), ("ANONYMOUS", "other", 2e6, 2e6),
               ("alice", "", 2e6, 2e6), ("bob", "", 2e6, 2e6))),
-        # Without a default others are left to the next supplier, and unlimited is an answer.
+        # If there is no default, the next supplier decides for other clients. Unlimited is an answer, too.
         *(("overrides", {"quota.producer.override": "clientA:4M"}, "alice", client_id, quotas)
           for client_id, quotas in (("clientA", {PRODUCE: Quota(4e6, Scope.CLIENT_ID)}), ("other", {}))),
         ("overrides", {"quota.producer.default": "unlimited", "quota.consumer.override": "a:unlimited"}, "alice", "a",
@@ -82,7 +82,7 @@ def test_a_client_gets_what_the_properties_say(
 def test_clients_with_the_same_quota_get_one_object_that_the_host_looks_at_once(
     supplier: str, own: dict[str, str]
 ) -> None:
-    """20,000 of them may be new at once."""
+    """20,000 such clients may be new at once."""
     with host(supplier, own) as given:
         for kind in QUOTA_TYPES:
             assert given.quota("bob", "app", kind) is given.quota("carol", "app", kind)
@@ -92,7 +92,7 @@ def test_clients_with_the_same_quota_get_one_object_that_the_host_looks_at_once(
 
 
 Name: TypeAlias = str | model.Default | None
-Entity: TypeAlias = tuple[Name, Name]  # (user, client-id); None: not part of it
+Entity: TypeAlias = tuple[Name, Name]  # (user, client-id); None: the entity has no such part
 Change: TypeAlias = tuple[QuotaType, Entity, float | None]
 Answer: TypeAlias = tuple[tuple[str, str], float | None]  # (tags, limit)
 
@@ -100,7 +100,7 @@ ALICE = Client("alice", "app")
 
 
 class Broker:
-    """The supplier in the place that a broker gives it, with what it announced."""
+    """The supplier in a broker's context; ``announced`` has the changes that it announced."""
 
     def __init__(self) -> None:
         self.announced: list[tuple[str | None, str | None]] = []
@@ -146,7 +146,7 @@ def test_a_change_is_announced_for_no_more_clients_than_it_concerns_and_one_with
 
 
 def test_many_client_ids_beside_users_with_quotas_of_their_own_take_no_set_for_each_user(broker: Broker) -> None:
-    """With 50,000 of either they took more memory than a broker has."""
+    """With 50,000 client-ids and 50,000 users, such sets took more memory than a broker has."""
     for number in range(2000):
         broker.alter((None, f"app-{number}"), 1.0)
         broker.alter((f"user-{number}", "job"), 1.0)
@@ -155,7 +155,7 @@ def test_many_client_ids_beside_users_with_quotas_of_their_own_take_no_set_for_e
 
 
 def kafka(quotas: dict[Entity, float], client: Client) -> Answer | None:
-    """Tags and limit as Kafka has them; None: no quota matches."""
+    """Kafka's tags and limit for a client; None if no quota matches."""
     user, client_id = client.principal, client.client_id
     both, user_only, client_only = (user, client_id), (user, ""), ("", client_id)
     levels: list[tuple[Entity, tuple[str, str]]] = [
@@ -194,7 +194,7 @@ def as_kafka(quota: Quota | None, client: Client) -> Answer | None:
     return tags[quota.scope.kind], quota.rate
 
 
-# Few names, so that quotas and clients meet; strange ones, so that none is special.
+# The names are few, so that quotas match clients, and strange, so that no name is special.
 names = st.sampled_from(["", "a", "b", "a:b", ":", "ü Ω*", "<default>"]) | st.text(max_size=3)
 entities = st.tuples(names | st.sampled_from([DEFAULT, None]), names | st.sampled_from([DEFAULT, None])).filter(
     lambda entity: entity != (None, None)
@@ -204,7 +204,7 @@ changes = st.lists(st.tuples(st.sampled_from(QUOTA_TYPES[:2]), entities, rates),
 
 
 def clients_of(history: list[Change], others: list[str]) -> list[Client]:
-    """Every pairing of the names that the quotas use, and some that they don't."""
+    """All pairs of the names in the quotas and of some other names."""
     users = {entity[0] for _, entity, _ in history if isinstance(entity[0], str)} | {"", "a", *others}
     ids = {entity[1] for _, entity, _ in history if isinstance(entity[1], str)} | {"", "a", *others}
     return [Client(user, client_id) for user in users for client_id in ids]

@@ -1,7 +1,7 @@
-"""The tasks ``publish-volumes`` and ``cordon``.
+"""Tests the tasks ``publish-volumes`` and ``cordon``.
 
-The former publishes what the disks show, when it is news, and nothing old as news. The latter cordons log directories,
-frees them, and leaves the others to operators.
+``publish-volumes`` publishes the disks' volumes if they are news, and nothing old as news. ``cordon`` cordons log
+directories and frees them, and leaves directories that operators cordon to the operators.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -43,11 +43,11 @@ class World:
         self.set()
 
     def set(self, **more: str) -> None:
-        """Properties are changed live."""
+        """Change properties live."""
         self.context.settings = settings(**GIVEN | more)
 
     def run(self, seconds: float = 0.25, consumed: int | None = None) -> int:
-        """How many records are sent within this time; runs each 250 ms."""
+        """The number of records that the task sends within this time; it runs each 250 ms."""
         before = len(self.kafka.sent)
         if consumed is not None:
             self.disks = DiskState((replace(SMALL, consumed=consumed),))
@@ -90,7 +90,7 @@ def test_a_budget_that_came_went_or_moved_a_thousandth_is_news(world: World, mon
     world.set(factor__source="snapshots", budgets="on")
     world.run()
     budgets = monitor(world.context).budgets
-    monkeypatch.setattr(budgets, "look", lambda _: None)  # nobody else finds out what they take
+    monkeypatch.setattr(budgets, "look", lambda _: None)  # only the test sets the budgets' bytes
     budgets.wanted = {"b": Budget("b", ("t",), 10_000), "zero": Budget("zero", ("t",), 0)}
 
     def news(**used: int) -> int:
@@ -173,7 +173,7 @@ OTHER, EMPTY = Volume("1", "/e", 100, 1), Volume("1", "/z", 0, 0)
         (snapshot(SMALL, OTHER), snapshot(SMALL), True),
         (snapshot(SMALL, OTHER), snapshot(OTHER, SMALL), False),
         (snapshot(SMALL), snapshot(SMALL, offline=("/e: gone",)), True),
-        (snapshot(SMALL), replace(snapshot(SMALL), cluster="c-1"), True),  # the log directories have it now
+        (snapshot(SMALL), replace(snapshot(SMALL), cluster="c-1"), True),  # the log directories have the id now
         (filled(100_000), filled(100_999), False),
         (filled(100_000), filled(101_000), True),  # a thousandth of the capacity
         (filled(100_000), filled(99_000), True),
@@ -183,8 +183,8 @@ OTHER, EMPTY = Volume("1", "/e", 100, 1), Volume("1", "/z", 0, 0)
         (limited(499_999), limited(500_000), True),
         (limited(500_000), limited(499_999), True),
         (limited(500_001), limited(500_002), False),
-        (filled(500_000, soft=AT_HALF), filled(500_001, soft=AT_HALF), True),  # not at the soft limit
-        (filled(999_999, soft=AT_HALF), filled(1_000_000, soft=AT_HALF), True),  # it is full
+        (filled(500_000, soft=AT_HALF), filled(500_001, soft=AT_HALF), True),  # above the soft limit, not at it
+        (filled(999_999, soft=AT_HALF), filled(1_000_000, soft=AT_HALF), True),  # the volume is full
         (snapshot(EMPTY), snapshot(EMPTY), False),
         (filled(1), filled(1, topics=frozenset("a")), True),
         (filled(1, topics=frozenset("a")), filled(1, topics=frozenset("ab")), True),
@@ -202,7 +202,7 @@ Lists = Mapping[str, Iterable[str]]
 
 
 class Kafka:
-    """The broker's dynamic properties, as Kafka changes them; ``answer`` is what it answers instead."""
+    """The broker's dynamic properties, as Kafka changes them; ``answer`` replaces the answer unless it is a text."""
 
     def __init__(self) -> None:
         self.cordoned: list[str] = []
@@ -240,7 +240,7 @@ class Disks:
 
 
 class Broker:
-    """A broker with the task, what Kafka has stored for it, and its disks."""
+    """A broker with the task, the properties that Kafka has stored for it, and its disks."""
 
     def __init__(self) -> None:
         self.kafka, self.disks, self.clock = Kafka(), Disks(), Clock()
@@ -249,7 +249,7 @@ class Broker:
         self.restart()
 
     def restart(self) -> None:
-        """The broker starts again, and gets what Kafka has stored."""
+        """Restart the broker, which gets the stored properties."""
         self.task = Cordon(self.context, self.clock)
         self.stored()
 
@@ -257,7 +257,7 @@ class Broker:
         self.task.reconfigure(Cordon.Section.model_validate({"added": self.kafka.added or ""}))
 
     def run(self, seconds: float = 120) -> list[str]:
-        """What is cordoned after so many seconds, in which the task runs every 10 s."""
+        """The cordoned log directories after ``seconds``; the task runs every 10 s."""
         for _ in range(round(seconds / 10)):
             self.clock.now += 10
             self.task.run()
@@ -285,7 +285,7 @@ def test_the_directories_of_a_full_volume_are_cordoned_until_somebody_saw_room_f
     broker.disks.used["/b"] = SLACK
     for _ in range(2):
         assert broker.run(50) == ["/b", "/b/2"], "not at once: it may be above its limit again in a moment"
-        broker.restart()  # nobody saw for how long the volume has had room
+        broker.restart()  # the new task doesn't know how long the volume has had room
     assert broker.run(80) == []
     assert broker.kafka.added is None
     assert broker.kafka.changes == 2
@@ -301,7 +301,7 @@ def test_what_an_operator_freed_stays_free_until_the_volume_had_room(broker: Bro
     broker.kafka.cordoned = []
     assert broker.run() == []
     broker.task = Cordon(broker.context, broker.clock)
-    broker.task.run()  # before what is stored reaches it, a moment after its start
+    broker.task.run()  # before it gets the stored properties, a moment after its start
     broker.stored()
     assert broker.run() == []
     broker.disks.used["/a"] = SLACK

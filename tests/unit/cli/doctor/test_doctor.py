@@ -1,4 +1,4 @@
-"""``quotahost doctor`` and ``plugins``: findings, each with its remedy, and no secret among them; what is installed."""
+"""Tests ``quotahost doctor`` and ``plugins``: findings with remedies and without secrets, and what is installed."""
 
 import os
 import re
@@ -25,7 +25,7 @@ PROVIDED = f"{PREFIX}static.produce=${{file:/etc/rates:produce}}\n"
 
 
 def doctor(tmp_path: Path, code: int, words: Iterable[str], properties: str, *arguments: object) -> str:
-    """What the doctor says of properties and of this interpreter, which ends with this code and has these words."""
+    """The doctor's output on properties and this interpreter; it must end with this code and have these words."""
     return told(code, words, "doctor", properties_file(tmp_path, properties), "--python", sys.executable, *arguments)
 
 
@@ -63,7 +63,7 @@ def test_without_arguments_it_looks_at_its_own_interpreter(site: Path, package: 
         (f"{CLASS}listeners=SASL_SSL://:9092\n", 0, ["task broken of acme is broken: ModuleNotFoundError"]),
         (f"{CLASS}{PREFIX}static.excluded.principal.name.list=[red]a[/red]\n", 0, ["[red]a[/red]"]),
         (f"{CLASS}config.providers=file\n{PROVIDED}", 0, [f"{PREFIX}static.produce is not checked: a config provider"]),
-        (CLASS + PROVIDED, 1, [f"{PREFIX}static.produce="]),  # without providers Kafka takes it as it is written
+        (CLASS + PROVIDED, 1, [f"{PREFIX}static.produce="]),  # without providers Kafka takes the text literally
     ],
     ids=["no class", "another class", "monitored", "wrong", "wrong plugins", "two sources of disks", "a broken plugin",
          "markup", "provided", "no provider"],
@@ -71,7 +71,7 @@ def test_without_arguments_it_looks_at_its_own_interpreter(site: Path, package: 
 def test_what_is_wrong_is_told_with_its_remedy_and_ends_with_1(
     site: Path, package: Path, tmp_path: Path, properties: str, code: int, words: list[str]
 ) -> None:
-    distribute(site, "acme", {Role.TASK.group: {"broken": "acme_no_such:Thing"}})  # which is not configured
+    distribute(site, "acme", {Role.TASK.group: {"broken": "acme_no_such:Thing"}})  # no property names it
     doctor(tmp_path, code, words, properties)
 
 
@@ -117,7 +117,7 @@ def test_there_must_be_exactly_one_jar_of_the_installed_versions(
 
 
 def environment(tmp_path: Path, *libraries: str) -> Path:
-    """The Python of another environment, which also looks into these folders."""
+    """The Python of another environment, which has these folders on its path."""
     other = tmp_path / "other"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", other], check=True)
     (next((other / "lib").glob("python3*/site-packages")) / "all.pth").write_text("\n".join(libraries))
@@ -138,7 +138,7 @@ def test_nothing_in_the_working_directory_runs_in_another_environment_whose_own_
 
 
 def test_a_link_to_this_environment_is_no_other_one(site: Path, package: Path, tmp_path: Path) -> None:
-    (tmp_path / "current").symlink_to(sys.prefix)  # as docs/operate.md has it for an upgrade without a restart
+    (tmp_path / "current").symlink_to(sys.prefix)  # docs/operate.md has such a link for upgrades without a restart
     names = f"{PREFIX}python.executable={tmp_path}/current/bin/{Path(sys.executable).name}\n"
     file = properties_file(tmp_path, CLASS + names)
     assert "its own doctor" not in told(0, ["supplier       static"], "doctor", file)
@@ -217,7 +217,7 @@ FACTS = {
         ({"jpype1": ""}, ["jpype1 is not installed there"]),
         ({"jpype1": "1.6.0"}, ["it has jpype1 1.6.0, this jar needs 1.7.1"]),
         ({"attach": ""}, ["no library for this platform", "linux x86-64 or aarch64", "python.process=child"])]),
-     # A process of its own needs no library and no jpype1.
+     # Python in a child process needs no library and no jpype1.
      ("child", {"libpython": "", "attach": "", "jpype1": "", "quotahost": "9.9.9"}, []),
      ("child", {"quotahost": ""}, ["quotahost is not installed"])],
 )  # fmt: skip

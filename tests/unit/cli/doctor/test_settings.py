@@ -1,4 +1,4 @@
-"""``quotahost doctor``: properties that work and protect less than they seem to."""
+"""Tests ``quotahost doctor``: properties that work but protect less than they seem to."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -66,7 +66,7 @@ def test_each_weakness_is_found_once_with_a_remedy(found: Found, lines: list[str
         ["listeners=SSL://:9092", "ssl.client.auth=required"],
         ["listeners=in://:1,ctl://:2", "listener.security.protocol.map=IN:SASL_SSL,CTL:PLAINTEXT",
          "controller.listener.names=CTL"],
-        # Brokers authenticate where clients don't.
+        # Brokers authenticate to each other; clients don't authenticate.
         *(["listeners=OPEN://:1,IN://:2", "inter.broker.listener.name=IN",
            f"listener.security.protocol.map=OPEN:PLAINTEXT,{between}"]
           for between in ("IN:SASL_SSL\nsasl.jaas.config=x principal=kafka", "IN:SSL\nssl.client.auth=requested")),
@@ -87,7 +87,7 @@ def test_what_is_safe_or_not_known_is_no_weakness(found: Found, lines: list[str]
         (f"{EVEN}\nquota.window.size.seconds=30", "60 s of its quota at once, and then next to nothing for 30 s",
          f"{EVEN} and quota.window.size.seconds=1"),
         (EVEN, "", ""),
-        ("process.roles=controller", "", ""),  # it has no producers
+        ("process.roles=controller", "", ""),  # a controller has no producers
         ("quota.window.num=x", "", ""),
     ],
 )  # fmt: skip
@@ -97,20 +97,20 @@ def test_many_windows_are_weak_for_an_eager_client(found: Found, properties: str
     assert [(each.level, words in each.text, each.remedy) for each in weak] == expected
 
 
-# ---- what protects disks ----
+# ---- protection of disks ----
 
 FIXED, SNAPSHOTS = ".factor.source=fixed", ".factor.source=snapshots"
 BROKER, CONTROLLER = "process.roles=broker", "process.roles=controller"
 CREATES = "in a PAUSE topics and partitions are still created"
 SHORT = SNAPSHOTS, ".snapshots.period=1s", ".validity=15s"
-#: Proposal 035's own properties, as its text has them, and nothing else.
+#: Only proposal 035's own properties, as in its text.
 PROPOSAL = ".static.storage.soft.min-free-percent=20%", ".static.storage.hard.min-free-percent=5%"
 UNSEEN = "a factor is for all clients"
 
 
 @pytest.fixture
 def weak(found: Found) -> Callable[..., list[tuple[str, str]]]:
-    """Text and remedy of each weakness but that of the fallback, with ACLs unless a line says otherwise."""
+    """A function that finds weaknesses except the fallback's; there are ACLs unless a line says otherwise."""
 
     def run(*lines: str) -> list[tuple[str, str]]:
         if not any("fence.authorizer" in line or "super.users" in line for line in lines):
@@ -136,7 +136,7 @@ Weak = Callable[..., list[tuple[str, str]]]
             [FENCE, FIXED, BROKER, ".pause.creation=allow"],
             [FENCE, SNAPSHOTS, CONTROLLER, ".static.kafka.admin.bootstrap.servers=b:9092"],
             [FENCE, *SHORT, "broker.session.timeout.ms=7000"],
-            [FENCE, SNAPSHOTS, f"broker.session.timeout.ms={'9' * 5000}"],  # no broker starts with it
+            [FENCE, SNAPSHOTS, f"broker.session.timeout.ms={'9' * 5000}"],  # no broker starts with this
             [FENCE, *SHORT, ".fenced.brokers=unknown"],
             [FENCE, SNAPSHOTS, ".factor.scope=topics"],
             [FENCE, FIXED, ".floor.bytes=35K", ".max.mute=30s"],
@@ -187,7 +187,7 @@ def test_one_brokers_disks_protect_no_cluster_of_several(weak: Weak, line: str, 
 
 @pytest.fixture
 def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A log directory's line; its volume is half full."""
+    """The property log.dirs with a directory whose volume is half full."""
     (tmp_path / "logs").mkdir()
     half = DiskState((Volume("1", "/dev/sda", 100, 50),), places=((str(tmp_path / "logs"), "/dev/sda"),))
     monkeypatch.setattr(module, "read_disks", lambda *_: half)
@@ -220,7 +220,7 @@ def test_log_directories_that_are_not_on_this_machine_are_not_judged(tmp_path: P
     assert not [text for text, _ in weak(FENCE, volume, *lines) if "/dev/sd" in text], "clients' topics are not there"
 
 
-# ---- what a running cluster stores ----
+# ---- stored properties of a running cluster ----
 
 OF_FILE = ConfigSource.STATIC_BROKER_CONFIG.value
 OF_ALL, OF_THIS = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value, ConfigSource.DYNAMIC_BROKER_CONFIG.value

@@ -1,4 +1,4 @@
-"""Who may do what with quotahost's topics, by properties and by a cluster; tests/broker asks real brokers."""
+"""Tests findings on the rights to quotahost's topics, by properties and a cluster; tests/broker asks real brokers."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -66,13 +66,13 @@ def test_topics_open_to_all_are_weak(found: Callable[..., list[Finding]], lines:
 
 
 NONE = frozenset[str]()
-NOBODY: Any = None  # in the place of a client that a test doesn't use
+NOBODY: Any = None  # the client, which these tests don't use
 Cluster = Callable[..., list[tuple[Level, str]]]
 
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    """What is said of a cluster that gives these rights to some credentials."""
+    """A function that returns the findings on a cluster that gives these rights to some credentials."""
 
     def check(
         rights: Rights, role: AclRole | None = None, given: Settings | None = None, known: bool = True
@@ -137,7 +137,7 @@ READER = [("ann", "Write", WATCH), ("ann", "Read", LOOKS), ("brokers", "Write", 
         *(([*WATCHERS, ("mallory", operation, WATCH)], Level.WEAK,
            f"use __quotahost_watch than have to: User:mallory may {operation} by the ACL for literal __quotahost_watch")
           for operation in ("Delete", "AlterConfigs", "All")),
-        # Without any writer, the brokers are super users.
+        # If no ACL names a writer, the brokers are super users.
         *(([*writers, ("mallory", "Delete", USAGE)], Level.WEAK,
            "use __quotahost_usage than have to: User:mallory may Delete by")
           for writers in ([("brokers", "Write", USAGE)], [])),
@@ -228,7 +228,7 @@ def test_the_file_of_javas_client_is_read_as_well(tmp_path: Path) -> None:
 
 
 class Closing(BaseRequestHandler):
-    """Closes a connection once it has heard something, as Kafka does for another protocol."""
+    """Closes a connection after the first bytes, as Kafka does for another security protocol."""
 
     def handle(self) -> None:
         self.request.recv(1000)
@@ -258,7 +258,7 @@ def test_why_nobody_answers_is_said_in_words(closing: str, config: dict[str, str
 
 @contextmanager
 def hanging() -> Iterator[str]:
-    """As a process that is stopped: the kernel takes connections for it."""
+    """A server like a stopped process: the kernel accepts connections for it."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
@@ -270,7 +270,7 @@ def test_silence_is_not_taken_for_a_listener_that_closes(silence: Callable[[], A
 
 
 def test_a_listener_that_closes_late_is_no_network_that_swallows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy broker with SASL: the second question, as it was connected, lasts longer than a connection may take."""
+    """A busy broker with SASL: the client is connected, so its second request may outlast the connection timeout."""
     now, outcomes = [0.0], iter((KafkaError._TIMED_OUT, KafkaError._TRANSPORT))
 
     def busy(options: dict[str, Any]) -> Any:
@@ -289,7 +289,7 @@ def test_a_listener_that_closes_late_is_no_network_that_swallows(monkeypatch: py
 
 
 def test_whether_topics_may_be_created_is_not_told_while_no_controller_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The brokers themselves answer all but that. For want of a coordinator of groups nobody lacks a right."""
+    """Brokers answer all other questions. If no group coordinator answers, the client doesn't lack the right."""
     cluster, topic = Future[Any](), Future[Any]()
     cluster.set_result(SimpleNamespace(authorized_operations=[], nodes=[1]))
     topic.set_exception(KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
@@ -314,7 +314,7 @@ def test_nobody_there_is_wrong_and_a_listener_that_lets_only_others_in_is_so_wit
     monkeypatch.setattr(doctor, "_ANSWER", 0.3)
     against = ("doctor", "--against", "127.0.0.1:1")
     told(1, ["WRONG 127.0.0.1:1 doesn't answer a client without credentials"], *against)
-    told(1, (), *against, "--as", "pipeline")  # its rights were asked for
+    told(1, (), *against, "--as", "pipeline")  # the operator asks for the pipeline's rights
     told(1, ["no can't be read"], *against, "--client-config", tmp_path / "no")
     told(1, ["WRONG  doesn't answer a client without credentials: no address is given"], "doctor", "--against", "")
     told(1, ["credentials: write HOST:PORT, separated"], "doctor", "--against", "127.0.0.1:1,http://127.0.0.1:1")
@@ -322,7 +322,7 @@ def test_nobody_there_is_wrong_and_a_listener_that_lets_only_others_in_is_so_wit
     told(2, ["--against is missing"], "doctor", "--client-config", tmp_path / "no", "--as", "pipeline")
     said = told(1, (), *against, properties_file(tmp_path, "node.id=1"))
     assert said.count("no process listens on") + said.count("stored values") == 1, "one connection, told of once"
-    monkeypatch.setattr(doctor, "_ANSWER", 60)  # why nobody answers is known sooner
+    monkeypatch.setattr(doctor, "_ANSWER", 60)  # the reason is known sooner
     lines = f"{PREFIX}kafka.bootstrap.servers=127.0.0.1:2\n{PREFIX}kafka.sasl.password="
     words = ["127.0.0.1:2 doesn't answer with these credentials: no process listens on this address"]
     assert "hush" not in told(1, words, *against, properties_file(tmp_path, f"{lines}hush"))

@@ -1,4 +1,4 @@
-"""From what a broker answers about a client to the facts and the sentence that an operator reads."""
+"""Tests how a broker's answer about a client becomes the facts and the sentence that an operator reads."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ NOTHING, QUOTA, FACTOR, FLOOR, FENCED, BY_TOPICS = LimitedBy
 
 
 def quota(**changes: Any) -> QuotaState:
-    """The supplier client-quotas gives alice 5 MB/s, and she uses little of it."""
+    """Alice's quota of 5 MB/s from the supplier client-quotas; her rate is 1 MB/s."""
     facts: dict[str, Any] = {
         "type": PRODUCE, "user": "alice", "client_id": "", "base": 5e6, "limit": 5e6, "supplier": "client-quotas",
         "rate": 1e6,
@@ -26,7 +26,7 @@ def quota(**changes: Any) -> QuotaState:
 
 
 def answer(*quotas: QuotaState, **changes: Any) -> Answer:
-    """Broker 1 enforces, and nothing else is out of the ordinary."""
+    """The answer of broker 1, which enforces quotas, with ordinary values."""
     facts: dict[str, Any] = {
         "pid": 42, "node": "1", "client": Client("alice", "app"), "floors": dump.state()["floors"],
         "clients": 1, "clients_max": 3, "controller": "1", "properties": {"controller.quota.window.num": "100"},
@@ -57,7 +57,7 @@ BY_LOAD = f"PRODUCE is limited by the factor 0.25, since {LOAD}"
 BY_DISK = "PRODUCE is limited by the factor 0.5: broker 2, volume /dev/sdb"
 
 
-# ---- what limits the client ----
+# ---- the sentence on the limit ----
 
 IDLE = "Nothing limits this client now; PRODUCE would first be limited by the user's quota of client-quotas"
 
@@ -81,7 +81,7 @@ IDLE = "Nothing limits this client now; PRODUCE would first be limited by the us
          "Nothing limits this client, as it is exempt from all quotas: it is a broker of this cluster"),
         ({"type": MUTATIONS, "limit": None}, PAUSE | SHADOW | {"creation_refused": True},
          "Nothing limits this client, as it has no limit for CONTROLLER_MUTATION"),
-        # Of the factors of disks, load and budgets the smallest is named.
+        # The sentence names the smallest of the factors of disks, load and budgets.
         *((SLOWED_BY_LOAD, changes, BY_LOAD) for changes in (
             BUSY, THROTTLE | {"factor": 1.0} | BUSY, TOPICS | {"factor": 0.1, "limit_factor": 0.1} | BUSY)),
         (SLOWED_BY_LOAD | {"type": FETCH}, THROTTLE | BUSY, BY_LOAD.replace("PRODUCE", "FETCH")),
@@ -110,14 +110,14 @@ def test_one_sentence_names_what_limits_the_client(one: dict[str, Any], changes:
 
 
 def mutations(**changes: Any) -> QuotaState:
-    """Alice may make 5 mutations/s, and Kafka shows a mean that is above them."""
+    """Alice's quota of 5 mutations/s; Kafka shows a mean above the quota."""
     bound = QUOTA if (changes.get("tokens") or 0) < 0 else NOTHING
     facts = {"type": MUTATIONS, "base": 5.0, "limit": 5.0, "rate": 18.7, "delay": 9e3, "bound": bound}
     return quota(**(facts | changes))
 
 
 def test_another_node_names_the_active_controller_and_no_tokens() -> None:
-    one = mutations(tokens=500.0)  # auto-creation of topics makes a bucket on each broker that is never charged
+    one = mutations(tokens=500.0)  # auto-creation of topics makes a bucket on each broker and never charges it
     found, who = answer(one, controller="1001"), "node 1001 knows, the active controller"
     assert "measured" not in dict(quota_facts(found, one))
     both = [quota(bound=QUOTA, supplier="static"), quota(type=FETCH, bound=QUOTA, user="<broker>", supplier="static")]
@@ -149,7 +149,7 @@ def rated(rate: float | None) -> dict[str, Any]:
     [
         ({}, THROTTLE | {"limit_factor": 0.75}, "factor",
          "0.5, on PRODUCE; produce limits are multiplied by 0.75 now"),
-        ({}, {"cause": "broker 2, volume /dev/sdb"}, "cause", ""),  # the fullest volume is no cause of a factor of 1
+        ({}, {"cause": "broker 2, volume /dev/sdb"}, "cause", ""),  # the fullest volume doesn't cause a factor of 1
         ({}, {"cause": "fallback.action=OPEN: broker 2: no snapshot"}, "cause", "fallback.action=OPEN"),
         ({}, BUSY, "slowed", f"since {LOAD}: FETCH, PRODUCE by the factor 0.25"),
         ({}, BUSY | SHADOW, "slowed", "FETCH, PRODUCE by the factor 0.25; in shadow"),

@@ -1,4 +1,4 @@
-"""``quotahost explain`` and ``top``, asked of a socket that stands in for a broker's."""
+"""Tests ``quotahost explain`` and ``top`` with a fake of a broker's admin socket."""
 
 import os
 import signal
@@ -72,7 +72,7 @@ def test_a_client_that_a_budget_turns_back_is_told_who_fills_it(broker: FakeAdmi
     largest = "; the largest on this broker: orders.eu (310 GB, +2.00 GB/h), orders.us (1.00 GB)\n"
     told(0, [used + largest], *ALICE, "--type", "produce")
     assert broker.questions[-1] == ["budget", "orders"]
-    # Python alone knows the topics, and may hang.
+    # Only Python knows the topics, and it may hang.
     del broker.answers["budget"]
     told(0, [f"{used}\n"], *ALICE, "--type", "produce")
 
@@ -105,7 +105,7 @@ def test_a_socket_left_behind_is_no_broker_though_its_pid_is_anothers(monkeypatc
 @pytest.mark.parametrize("arguments", [(), ("--broker-id", "7"), ("--pid", OURS), ("--pid", NO_PID)])
 def test_without_a_broker_it_says_where_to_run_it(directory: Path, arguments: tuple[str, ...]) -> None:
     (directory / "broker-x-1.sock").touch()
-    (directory / f"broker-1-{OURS}.sock").touch()  # no socket
+    (directory / f"broker-1-{OURS}.sock").touch()  # a file, no socket
     gone = FakeAdminSocket(directory, "1", int(NO_PID))  # left behind by a broker that has ended
     told(2, (NOBODY, "\n  -> run this on the broker's machine, as the broker's user"), *ALICE, *arguments)
     gone.close()
@@ -174,7 +174,7 @@ def test_a_stream_that_is_closed_is_an_empty_one(closed: int, told: bool, broker
     broker.answers["uses"] = dump.uses(dump.row(user="zoe"))
     done = process("top", "--pid", OURS, preexec_fn=lambda: os.close(closed))
     assert (done.returncode, b"zoe" in done.stdout, done.stderr) == (0, told, b"")
-    # What is meant for stderr isn't put into a file that stdout makes.
+    # Text for stderr never goes to stdout, whichever stream is closed.
     done = process("explain", "--client", "a/b", "--pid", NO_PID, preexec_fn=lambda: os.close(closed))
     assert (done.returncode, done.stdout, NOBODY.encode() in done.stderr) == (2, b"", closed != 2)
 
@@ -193,7 +193,7 @@ def test_a_name_that_the_outputs_encoding_has_not_is_escaped(broker: FakeAdminSo
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGINT])
 @pytest.mark.usefixtures("broker")
 def test_a_top_that_is_ended_leaves_the_terminal_as_it_was(number: int) -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background ignores it, and top would
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore SIGINT, and top would inherit it
     with Terminal("top", "--pid", OURS) as top:
         before = termios.tcgetattr(top._theirs)
         top.shows("v volumes  q quit")

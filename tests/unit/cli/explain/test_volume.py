@@ -1,4 +1,4 @@
-"""``quotahost explain --volume``: sizes and growth from log directories, cuts of retention, and what is shown."""
+"""Tests ``quotahost explain --volume``: sizes and growth from log directories, cuts of retention, and the output."""
 
 import os
 import struct
@@ -28,7 +28,7 @@ LOOK = look(
 
 
 def partition(directory: Path, topic: str, *ages: float, size: int = 4096) -> Path:
-    """A partition's directory with a segment for each age of its newest record (s), the last one in use."""
+    """A partition's directory with segments whose latest records have these ages (s); the last segment is active."""
     folder = directory / topic
     folder.mkdir(parents=True)
     for number, age in enumerate(ages):
@@ -58,7 +58,7 @@ def test_sizes_are_those_on_the_disk_and_growth_is_what_is_appended(tmp_path: Pa
     gone = partition(one, "b-0", 50)
     cleaned = partition(two, "d-0", 50, size=9000) / f"{0:020}.log"
     with (one / "a-0" / "sparse.index").open("wb") as index:
-        os.truncate(index.fileno(), 10 << 20)  # as Kafka preallocates it
+        os.truncate(index.fileno(), 10 << 20)  # Kafka preallocates an index
     before = list_files(map(str, [one, two, tmp_path / "none"]))
     assert before.used["a"] < 1 << 20
     assert before.used["a"] > before.used["b"] > 0
@@ -77,7 +77,7 @@ def test_sizes_are_those_on_the_disk_and_growth_is_what_is_appended(tmp_path: Pa
 @pytest.mark.parametrize(
     ("kept", "ages", "size", "freed"),
     [
-        # Of 100 s: the first is older than a half, the first three are older than a quarter; the last is in use.
+        # With 100 s, the first is older than a half, the first four are older than a quarter; the last is active.
         pytest.param(Retention(seconds=100), ((80, 40, 30, 26, 90), (20, 80, 0)), 4096, [1, 4],
                      id="closed segments go, the oldest first, and what lies behind a younger one stays"),
         pytest.param(Retention(), ((80, 40, 30, 26, 90), (20, 80, 0)), 4096, [1, 4],
@@ -98,8 +98,8 @@ def test_half_and_a_quarter_of_a_retention_free(
 @pytest.mark.parametrize(
     ("kept", "overdue"),
     [
-        (Retention(seconds=100, tiered=True), 2),  # 701 s and 800 s; what is past it for 600 s is still looked for
-        (Retention(size=1000, tiered=True), 3),  # closed for longer than that
+        (Retention(seconds=100, tiered=True), 2),  # 701 s and 800 s; Kafka may find the others within 600 s
+        (Retention(size=1000, tiered=True), 3),  # older than 600 s
         (Retention(seconds=100), 0),  # Kafka waits for no upload
     ],
 )

@@ -1,4 +1,4 @@
-"""What a replay says of budgets of storage: by means of ten minutes it finds for how long writers were held back."""
+"""Tests a replay of budgets of storage: from means over ten minutes it finds how long writers were held back."""
 
 import pytest
 

@@ -1,7 +1,7 @@
-"""A replay gives what was, with the settings of then; with others it errs to the right side, and comes near.
+"""Tests that a replay with the original settings repeats the history, and with others errs little, on the right side.
 
-It estimates how a volume would have filled, and who would have been held back. Its page and that of the report are one
-file of HTML each, in which no name becomes markup.
+A replay estimates how a volume would have filled and which clients would have been held back. The pages of replay and
+report are one HTML file each, and no name in them becomes markup.
 """
 
 import re
@@ -33,11 +33,11 @@ MB = 10**6
 EVERY = 250  # ms between two looks at the factor
 NAME = Name("c", "1", "/data")
 
-# ---- histories: of numbers, and of runs of the simulator, kept as the pipeline would ----
+# ---- histories from numbers and from runs of the simulator, kept as the pipeline keeps them ----
 
 
 def two_brokers(policy: str, soft: int, hard: int, /, **more: str) -> ClusterScene:
-    """The disk of the first broker fills to its hard limit (MB), is freed, and fills again."""
+    """A scene in which the first broker's disk fills to its hard limit (MB), is freed, and fills again."""
     limits = {"static__storage__soft": f"{soft}M", "static__storage__hard": f"{hard}M"}
     own = settings(factor__source="snapshots", policy=policy, volumes__period="250ms", **limits, **more)
     clients = (
@@ -51,7 +51,7 @@ def two_brokers(policy: str, soft: int, hard: int, /, **more: str) -> ClusterSce
 
 
 def recorded(scene: ClusterScene) -> tuple[Report, list[tuple[float, float]]]:
-    """The history of what the brokers of the scene publish, and the factor of the second one every EVERY ms."""
+    """The history of the snapshots that the scene's brokers publish, and the second broker's factor every EVERY ms."""
     world = Cluster(scene)
     assert world.topic is not None
     readings: dict[Name, list[Bucket]] = defaultdict(list)
@@ -81,28 +81,28 @@ def recorded(scene: ClusterScene) -> tuple[Report, list[tuple[float, float]]]:
 def each_minute(
     used: Iterable[int], soft: int | None = None, hard: int | None = None, capacity: int = 1000
 ) -> list[Bucket]:
-    """A reading a minute, from 1970 on."""
+    """Readings, one for each minute from 1970 on."""
     return [Bucket(60.0 * i, bytes, bytes, bytes, capacity, soft, hard) for i, bytes in enumerate(used)]
 
 
 def report(readings: dict[Name, list[Bucket]]) -> Report:
-    """What the history would answer."""
+    """The report that the history would return."""
     times = [bucket.at for buckets in readings.values() for bucket in buckets]
     curves = tuple(Curve(name, tuple(readings[name]), None) for name in sorted(readings))
     return Report(Question(""), min(times), max(times), 0.0, len(curves), curves)
 
 
 def plan(new: Settings, then: Settings | None = None, windows: int = 2) -> Plan:
-    """The same settings then and now, if no others are given."""
+    """A plan with the same settings then and now, unless ``then`` is given."""
     return Plan(new, then or new, (windows, 1000))
 
 
 def value_at(points: Iterable[tuple[float, ...]], time: float, which: int) -> float:
-    """The value in force at a time, of points in order of time."""
+    """The value in force at a time; the points are in order of time."""
     return [point for point in points if point[0] <= time][-1][which]
 
 
-# ---- what was, and what would have been ----
+# ---- the history, and replays with other settings ----
 
 
 def local(soft: int | None = None, hard: int | None = None, **more: str) -> Settings:
@@ -136,12 +136,12 @@ def test_a_pause_lasts_until_so_much_is_free_as_pause_release_says() -> None:
     history = report({NAME: each_minute([*range(0, 1000, 100), 900, 850, 800, 750, 700, 650, 600], 500, 900)})
     played = [play(history, plan(local(500, 900, pause__resume__free_share=share))) for share in ("0", "0.5")]
     none, half = (found.factors[0].new.pause_s for found in played)
-    assert half - none == pytest.approx(3 * 60, abs=2)  # to 850 bytes or to 700, a minute for each 50
+    assert half - none == pytest.approx(3 * 60, abs=2)  # until 850 or 700 bytes; 50 bytes go each minute
     assert [found.volumes[0].then.pause_s for found in played] == [none, half]
 
 
 def test_brokers_that_judge_their_own_disks_are_looked_at_no_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else a week of a thousand of them would take a quarter of an hour."""
+    """Otherwise the replay of a week of a thousand brokers would take a quarter of an hour."""
     monkeypatch.setattr(play_module, "_QUESTIONS", 6000)
     history = report({Name("c", broker, "/d"): each_minute([10] * 170) for broker in "1234"})
     steps = {play(history, plan(settings(factor__source=source))).step for source in ("local", "snapshots")}
@@ -217,7 +217,7 @@ def test_an_estimate_of_readings_ten_seconds_apart(
     assert (growth.used, growth.estimated) == (used, estimated)
 
 
-#: Open for ten minutes, then half for ten with the new settings, then paused for ten; nothing of that then.
+#: The factor with the new settings is 1, 0.5 and 0 for ten minutes each, and then 1; the original factor is always 1.
 FACTORS = tuple(FactorPoint(600.0 * i, 1.0, new) for i, new in enumerate((1.0, 0.5, 0.0, 1.0)))
 
 

@@ -1,4 +1,4 @@
-"""Thousands of scenes in which nothing may go wrong, and mutants of policy, loop and tap that must all be found."""
+"""Tests thousands of scenes in which nothing may go wrong; the checks must find all mutants of policy, loop and tap."""
 
 from dataclasses import replace
 from itertools import islice
@@ -18,7 +18,7 @@ from quotahost.cli.lab.world import Broker
 from quotahost.model.volumes import ByteLimits
 from quotahost.throttling import Tap
 
-SEEDS = 500  # each mutant below is found within these
+SEEDS = 500  # the checks find each mutant below within these
 MORE = 10_000
 
 
@@ -29,7 +29,7 @@ def test_in_thousands_of_scenes_nothing_goes_wrong(seeds: range) -> None:
 
 
 _ramp, _view = ByteLimits.ramp, Roster.view
-#: What is broken (an object's attribute), how, and by which checks it must be found.
+#: The broken attributes of objects, their replacements, and the checks that must find the mutant.
 MUTANTS: Final[dict[str, tuple[list[tuple[Any, str, Any]], set[str]]]] = {
     "a PAUSE ends at once": ([(Pauses, "_until", lambda *_: None)], {"hold"}),
     "limits rise at once": ([(Slowing, "share", lambda *_: 1.0)], {"burst"}),
@@ -41,7 +41,7 @@ MUTANTS: Final[dict[str, tuple[list[tuple[Any, str, Any]], set[str]]]] = {
     "setpoint knows no hard limit": ([(Setpoint, "quota_factor", lambda *_: 0.5)], {"hard"}),
     "the lease never ends": ([(cluster.MortalBroker, "_in_force", Broker._in_force)], {"lease"}),
 }  # fmt: skip
-#: These show only among several brokers, which every sixth seed has.
+#: Only scenes with several brokers show these mutants; every sixth seed has several.
 OF_SEVERAL: Final[dict[str, tuple[list[tuple[Any, str, Any]], set[str]]]] = {
     "a full disk is no news": ([(cluster, "has_changed", lambda *_: False)], {"hard"}),
     "a lost snapshot is an empty one": (
@@ -55,7 +55,7 @@ OF_SEVERAL: Final[dict[str, tuple[list[tuple[Any, str, Any]], set[str]]]] = {
 
 @pytest.mark.parametrize("mutant", [*MUTANTS, *OF_SEVERAL])
 def test_a_mutant_is_found_within_500_seeds(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each check is seen to fail, so that the scenes above say something."""
+    """The mutants show that each check can fail, so the scenes above prove something."""
     broken, checks = (MUTANTS | OF_SEVERAL)[mutant]
     for place, name, instead in broken:
         monkeypatch.setattr(place, name, instead)

@@ -1,4 +1,4 @@
-"""``quotahost simulate``: what it prints and draws of disks and of quotas, and what it refuses."""
+"""Tests ``quotahost simulate``: what it prints and draws for disks and quotas, and what it refuses."""
 
 import re
 import sys
@@ -41,7 +41,7 @@ def test_the_document_shows_what_the_command_prints(what: str, document: str, ex
         (["disk", "--limits", "80G"], 2, "soft=20%,hard=5%"),
         (["disk", "--limits", "soft=1G,soft=2G"], 2, "are no limits"),
         ([*DISK, "--budget", "1G"], 2, "has no other limits"),
-        (["disk", "--budget", ""], 2, "'' is not a number"),  # of a variable that is not set
+        (["disk", "--budget", ""], 2, "'' is not a number"),  # from a variable that is not set
         ([*DISK, "--used", "101G"], 2, "is more than --capacity"),
         ([*DISK, "--demand", "fast"], 2, "write eager, paced:5M or bursty:5M"),
         ([*DISK, "--policy", "nope"], 1, "no such plugin"),
@@ -107,7 +107,7 @@ def test_an_unused_disk_is_empty_and_one_of_unknown_use_as_full_as_its_soft_limi
 def test_a_brokers_properties_give_limits_policy_and_windows_and_options_take_their_place(tmp_path: Path) -> None:
     prefix = "client.quota.callback."
     lines = [f"{prefix}static.storage.soft=20G", f"{prefix}static.storage.hard=21G", f"{prefix}policy=setpoint"]
-    # Of the policy, the factor source and the shadow, which are not played, nothing stays.
+    # The simulator drops the properties of a policy that is not played, of the factor source and of the shadow.
     lines += [f"{prefix}plugin.setpoint.memory=20m", f"{prefix}factor.source=log-dirs", f"{prefix}shadow=all"]
     lines += [f"{prefix}plugin.log-dirs.interval=5s", FENCE]
     file = properties_file(tmp_path, "\n".join([*lines, "quota.window.num=2", "log.dirs=/data"]))
@@ -134,7 +134,7 @@ def test_without_the_fence_more_comes_beyond_hard_and_longer_windows_make_longer
     eager = (*EAGER, "--time", "2m")
     short, long = (found(FENCE, f"quota.window.size.seconds={seconds}", options=eager) for seconds in (1, 3))
     assert float(short["longest silence"].split()[0]) < float(long["longest silence"].split()[0])
-    # A host that rarely reads the factor is no silent one: no fallback holds clients of an empty disk.
+    # A host that rarely reads the factor is not silent, so no fallback holds back the clients of an empty disk.
     rarely = [f"client.quota.callback.{each}" for each in ("factor.interval=20s", "validity=5s", "volumes.period=1s")]
     empty = found(FENCE, *rarely, options=("--used", "1G", "--time", "1m"))
     assert float(empty["longest silence"].split()[0]) < 2
@@ -154,7 +154,7 @@ def test_writers_to_a_budget_are_slowed_from_its_soft_share_on_and_turned_back_a
     assert "MB" not in found["beyond hard"], "a request that was let in before"
     kept = outcome(simulated("disk", "--budget", "100M", "--drain", "500K", "--policy", "setpoint", *options))
     assert (kept["paused after"], kept["PAUSEs"]) == ("not within this time", "0")
-    # A broker's file with budgets does for its disk, too.
+    # A broker's file with budgets works for its disk, too.
     assert simulated(*DISK, "--properties", file, "--time", "10s").exit_code == 0
     bare = simulated("disk", "--budget", "1G", "--properties", properties_file(tmp_path, lines))
     assert (bare.exit_code, "without the fence no budget" in bare.stderr) == (1, True)

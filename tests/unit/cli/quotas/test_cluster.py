@@ -1,4 +1,4 @@
-"""What a running cluster is asked for and told about quotas, how it is connected to, and what its use is billed to."""
+"""Tests the commands on quotas of a running cluster: what they read and change, how they connect, and usage's bill."""
 
 import math
 import socket
@@ -77,7 +77,7 @@ def test_why_nobody_answers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def heard_by(broker: int) -> Any:
-    """A client of librdkafka's that this broker answers, or -1, a balancer."""
+    """A librdkafka client that gets its answers from this broker; -1 stands for a load balancer."""
     brokers = {each.id: each for each in (Answer(id=1, host="b", port=91), Answer(id=2, host="::1", port=92))}
     return Answer(list_topics=lambda timeout: Answer(orig_broker_id=broker, brokers=brokers))
 
@@ -89,7 +89,7 @@ def test_a_broker_that_answers_is_asked_since_others_may_hang(broker: int, told:
 
 @pytest.mark.parametrize("text", ["", "hush"])
 def test_kafka_pythons_failure_leaks_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str) -> None:
-    """Once librdkafka has had an answer; nobody listens at the address any more, or kafka-python refuses an option."""
+    """librdkafka has had an answer; then nobody listens at the address, or kafka-python refuses an option."""
     asked: list[Any] = []
     monkeypatch.setattr(module, "_WAIT_MS", 500)
     monkeypatch.setattr(module, "connect", lambda config, _: asked.append(config["bootstrap.servers"]) or heard_by(-1))
@@ -110,7 +110,7 @@ def test_kafka_pythons_failure_leaks_nothing(monkeypatch: pytest.MonkeyPatch, tm
 def test_without_its_libraries_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     monkeypatch.setattr(asking, "find_spec", lambda name: None if name in ("kafka", "yaml") else object())
     done = run("quotas", *command.split())
-    # Not with 1, which of drift means that something differs.
+    # The exit code is not 1, by which drift says that something differs.
     told = "quotahost quotas needs kafka and yaml: pip install 'quotahost[quotas]'\n"
     assert (done.exit_code, done.stderr) == (2, told)
 
@@ -136,7 +136,7 @@ class Topic:
 
 @pytest.fixture
 def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
-    """The topic of the cluster that the commands are connected to; Kafka takes all that it is told."""
+    """The topic of the cluster to which the commands connect; Kafka accepts all changes."""
     made = Topic()
     monkeypatch.setattr(module, "CompactedTopic", lambda *_: made)
     monkeypatch.setattr(Cluster, "_alter", lambda *_: {})
@@ -195,7 +195,7 @@ def test_a_certificate_and_a_key_may_stand_in_the_clients_file(tmp_path: Path) -
             assert end.getpeercert(True) == ssl.PEM_cert_to_DER_cert(certificate)
 
 
-# ---- use ----
+# ---- usage ----
 
 LABELS = {
     Entity("alice", "bulk"): "bulk",
@@ -231,12 +231,12 @@ def test_a_record_with_more_bytes_than_there_are_ends_no_bill(monkeypatch: pytes
     file, out = tmp_path / "quotas.yaml", tmp_path / "bill.csv"
     file.write_text("quotas: []")
     made = usage.Bill(*parse_month("2026-11"))
-    made.sums["c", "team"].written = math.inf  # of two records of 1e308 bytes
+    made.sums["c", "team"].written = math.inf  # the sum of two records of 1e308 bytes
     monkeypatch.setattr(history, "started", lambda *_: nullcontext())
     monkeypatch.setattr(usage, "bill", lambda *_: made)
     monkeypatch.chdir(tmp_path)
     done = run("quotas", "usage", file, "--history", "h", "--csv", out)
-    nowhere = run("quotas", "usage", file, "--history", "h", "--csv", "none/bill.csv")  # short: a box breaks lines
+    nowhere = run("quotas", "usage", file, "--history", "h", "--csv", "none/bill.csv")  # short: a box wraps lines
     assert (nowhere.exit_code, "in a folder" in nowhere.output) == (2, True), "before Spark has worked"
     assert (done.exit_code, out.read_text().splitlines()[1]) == (0, '"c","team","2026-11",0,720,inf,0,0,0,0')
 

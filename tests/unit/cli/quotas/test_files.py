@@ -1,4 +1,4 @@
-"""Files of declared quotas: what they mean, and how every mistake is told; and plans."""
+"""Tests files of declared quotas: what they mean, the error of every mistake, and plans."""
 
 import math
 import re
@@ -116,7 +116,7 @@ OF_A = "quotas:\n- user: a\n  "
     ("text", "told"),
     [
         (f"{OF_A}producer_byterate: 1", "FILE:3: quotas[0].producer_byterate: is an unknown key; did you"),
-        # The other section's key, which many write here.
+        # Many operators write the other section's key here.
         (f"{OF_A}produce: 1", "is an unknown key; write one of label, user, client-id, ip, producer_byte_rate, "),
         (f"cluster-{OF_A}producer_byte_rate: 1", "key; write one of label, user, client-id, produce, fetch"),
         ("quotaz: []", "FILE:1: quotaz: is an unknown key; did you mean quotas?"),
@@ -130,7 +130,7 @@ OF_A = "quotas:\n- user: a\n  "
         ("quotas:\n- user: ''", "FILE:2: quotas[0].user: '' is no name; write one, or <default>"),
         ("quotas:\n- user:", "FILE:2: quotas[0].user: nothing is no name"),
         ("quotas: 5", "FILE:1: quotas: 5 is no list; write [A, B], or each entry after a dash; [] is none"),
-        # Whose entries are all commented out, beside prune: true say.
+        # All entries of the section are commented out, for example beside prune: true.
         ("cluster-quotas:\nbudgets: []", "FILE:1: cluster-quotas: nothing is no list; write [A, B], or each entry"),
         ("quotas: [a]", "FILE:1: quotas[0]: a is no mapping; write NAME: VALUE"),
         *((f"quotas: [{{user: a, label: {label}}}]", "is no label") for label in ("", "' '", "[a]", "x" * 201)),

@@ -1,4 +1,4 @@
-"""``quotahost top``: one look of what a cluster's brokers write, its rows, and the live table that shows them."""
+"""Tests ``quotahost top``: one look made of all brokers' looks, its rows, and the live table that shows the rows."""
 
 import json
 from unittest.mock import Mock
@@ -21,7 +21,7 @@ from tests.unit.cli.top.uses import look, use
 
 
 class Brokers:
-    """Stands for ``Watching``: brokers 1 and 2 are alive, and more is written than they write."""
+    """Replaces ``Watching``: brokers 1 and 2 are alive, and other brokers may have written looks, too."""
 
     def __init__(self) -> None:
         self.alive = frozenset({"1", "2"})
@@ -84,6 +84,23 @@ def test_a_brokers_last_look_for_a_watcher_who_has_left_is_no_look_at_its_client
         assert [use.user for use in cluster.look().uses] == ["user-1", "user-2"]
 
 
+def test_brokers_that_no_longer_answer_are_asked_over_another_connection(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """librdkafka may read no further after a broker's restart, or know no broker any more, and report neither."""
+    with Cluster({}, "", "") as cluster:
+        brokers.write("1")
+        cluster.look()
+        cluster._known.clear()
+        for _ in range(2):
+            with pytest.raises(Unusable, match="no broker answers"):
+                cluster.look()
+        another = Brokers()
+        monkeypatch.setattr(module, "Watching", lambda *_: another)
+        another.write("1")
+        assert list(cluster.look().looks) == ["1"]
+
+
 def test_what_others_are_answered_is_no_answer(brokers: Brokers) -> None:
     with Cluster({}, "", "") as cluster:
         brokers.write("1")
@@ -140,7 +157,7 @@ def test_a_client_of_several_brokers_is_one_row() -> None:
     assert isinstance(one, ClusterUse)
     assert (one.rate, one.quota, one.delay_ms, one.idle, one.shadow) == (1.1e6, 2e6, 300.0, 0.0, "static")
     assert one.brokers == ("9", "10")
-    # The broker on which it has nothing left decides.
+    # The broker on which the client has used up its quota decides.
     assert (one.bound, one.share) == (LimitedBy.QUOTA, 1.0)
     (other,) = Choice(type=QuotaType.FETCH).rows(found.uses)
     assert (other.quota, other.limit, other.share) == (None, None, None)
@@ -179,7 +196,7 @@ ALL = [SLOW, FETCH, IDLE, NOTHING, FAST]
 @pytest.mark.parametrize(
     ("choice", "wanted"),
     [
-        (Choice(Order.RATE), [FAST, SLOW, NOTHING, FETCH]),  # bytes that are read aren't compared with those written
+        (Choice(Order.RATE), [FAST, SLOW, NOTHING, FETCH]),  # rates of reads aren't compared with rates of writes
         (Choice(Order.SHARE), [SLOW, FAST, NOTHING, FETCH]),
         (Choice(Order.DELAY), [SLOW, FAST, NOTHING, FETCH]),
         (Choice(Order.NAME), [FETCH, SLOW, FAST, NOTHING]),
@@ -189,7 +206,7 @@ ALL = [SLOW, FETCH, IDLE, NOTHING, FAST]
         (Choice(text="reads"), [FETCH]),
         (Choice(text="factor"), [SLOW]),
         (Choice(text="nothing"), []),
-        (Choice(text="client"), []),  # a word that no row shows: the scope is that of one client
+        (Choice(text="client"), []),  # no row shows this word: the scope is one client
     ],
 )
 def test_the_largest_come_first_without_the_idle_and_a_filter_keeps_what_it_names(
@@ -198,7 +215,7 @@ def test_the_largest_come_first_without_the_idle_and_a_filter_keeps_what_it_name
     assert choice.rows(ALL) == wanted
 
 
-# ---- the live table: what each key does, what is drawn, what looks and answers in the background ----
+# ---- the live table: its keys, its screen, and looks and answers in the background ----
 
 MANY = [use("u", f"client-{number:05}", rate=1e6 - number) for number in range(1_000)]
 

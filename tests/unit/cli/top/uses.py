@@ -1,4 +1,4 @@
-"""What a look may find, made by hand."""
+"""Makes looks and uses by hand."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,13 +17,13 @@ def use(user: str = "alice", client_id: str = "app", **changes: Any) -> ClientUs
 
 
 def slowed(user: str = "alice", client_id: str = "app", **changes: Any) -> ClientUse:
-    """A client that a factor slows to half of its quota of 1 kB/s."""
+    """A client whose quota of 1 kB/s a factor halves; its rate is still 900 B/s."""
     facts: dict[str, Any] = {"rate": 900.0, "quota": 1e3, "limit": 500.0, "delay_ms": 250.0, "bound": LimitedBy.FACTOR}
     return use(user, client_id, **facts | changes)
 
 
 def look(uses: Sequence[ClientUse] = (), **changes: Any) -> Look:
-    """Broker 1, on which nothing is out of the ordinary."""
+    """A look of broker 1 with ordinary values."""
     facts: dict[str, Any] = {
         "where": "broker 1 (pid 42)", "state": State.OPEN, "factor": 1.0, "limit_factor": 1.0, "cause": "",
         "fence": "open", "affected": -1, "clients": 3, "clients_max": 100, "uses": uses, "left_out": False,

@@ -1,5 +1,5 @@
-// Package driver is what the drivers of the Go libraries share: what they are told, when they send, what they print.
-// tests/clients/libraries.py says what the lines mean.
+// Package driver is shared by the drivers of the Go libraries: their arguments, the times of sending, and their output.
+// tests/clients/libraries.py explains the lines of the output.
 package driver
 
 import (
@@ -16,15 +16,15 @@ import (
 
 const valueBytes = 1000
 
-// Spec is what the driver is told: JSON in its only argument.
+// Spec is the driver's only argument, in JSON.
 type Spec struct {
 	Bootstrap   string
 	User        string
 	Topic       string
-	Settings    string  // "default", or the name of others
+	Settings    string  // "default", or the name of other settings
 	Rate        float64 // records a second
-	Outstanding int64   // as many records at most are neither acknowledged nor failed
-	Create      bool    // create the topic instead, and say what the library's admin says
+	Outstanding int64   // at most so many records are neither acknowledged nor failed
+	Create      bool    // create the topic instead, and print the result of the library's admin
 }
 
 var (
@@ -47,7 +47,7 @@ func Read(library string) Spec {
 	return spec
 }
 
-// Tuned says whether the settings with which the library survives a PAUSE are asked for.
+// Tuned says whether the spec asks for the settings with which the library survives a PAUSE.
 func (s Spec) Tuned() bool { return s.Settings == "tuned" }
 
 func print(event map[string]any) {
@@ -58,7 +58,7 @@ func print(event map[string]any) {
 	fmt.Println(string(line))
 }
 
-// Delivered prints that a record was acknowledged, or with an error that the library gave it up.
+// Delivered prints that a record was acknowledged, or that the library gave it up with an error.
 func Delivered(value []byte, err error) {
 	id := 0
 	fmt.Sscanf(string(value[:10]), "%d", &id)
@@ -70,7 +70,7 @@ func Delivered(value []byte, err error) {
 	outstanding.Add(-1)
 }
 
-// Created prints what the library's admin said of a new topic.
+// Created prints the result of the library's admin for a new topic.
 func Created(err error) {
 	if err == nil {
 		print(map[string]any{"event": "created"})
@@ -79,7 +79,7 @@ func Created(err error) {
 	}
 }
 
-// Run sends numbered records until standard input ends, and waits for up to 30 s for their ends.
+// Run sends numbered records until standard input ends, and waits for up to 30 s for their results.
 func Run(spec Spec, send func(value []byte)) {
 	var ended atomic.Bool
 	go func() {

@@ -20,7 +20,7 @@ func main() {
 		kgo.SASL(plain.Auth{User: spec.User, Pass: spec.User}.AsMechanism()),
 		kgo.DefaultProduceTopic(spec.Topic),
 		kgo.MaxBufferedRecords(100_000),
-		kgo.ProducerBatchCompression(kgo.NoCompression()), // it alone compresses by default, and these values vanish
+		kgo.ProducerBatchCompression(kgo.NoCompression()), // only franz-go compresses by default; these values would vanish
 	}
 	if spec.Tuned() {
 		options = append(options, kgo.MetadataMinAge(time.Second))

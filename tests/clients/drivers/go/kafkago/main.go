@@ -46,7 +46,7 @@ func main() {
 	})
 }
 
-// A refused topic is no error of the call: it stands in the response alone.
+// A refused topic is no error of the call: only the response has the error.
 func create(spec driver.Spec, transport *kafka.Transport) {
 	client := &kafka.Client{Addr: kafka.TCP(spec.Bootstrap), Transport: transport, Timeout: 30 * time.Second}
 	_, err := client.CreateTopics(context.Background(), &kafka.CreateTopicsRequest{

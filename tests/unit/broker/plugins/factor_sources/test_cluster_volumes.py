@@ -1,4 +1,4 @@
-"""The factor source ``cluster-volumes``: which records it takes, what they decide, and when the standby answers."""
+"""Tests the factor source ``cluster-volumes``: which records it takes, its answers, and when the standby answers."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -38,7 +38,7 @@ class World(Clocks):
         self.source = ClusterVolumesSource(self.context, self.wall, self.clock, self.build, thread, thread)
 
     def build(self, context: Context) -> Any:
-        """In the place of the source ``snapshots``; it reads until a test sets what it answers."""
+        """Replace the source ``snapshots`` by one that still reads its topic until a test sets an answer."""
         self.built.append(Mock(context=context, **{"read.return_value": ClusterVolumes((), waiting="it reads")}))
         context.closing.callback(self.standby.close)
         return self.built[-1]
@@ -48,12 +48,12 @@ class World(Clocks):
         return self.built[-1]
 
     def started(self) -> None:
-        """The topic is read, and the cluster consists of two."""
+        """Report that the topic is read and that the cluster has two brokers."""
         self.knows("1", "2")
         follower(self.source).has_read = True
 
     def knows(self, *brokers: str) -> None:
-        """These are the registered brokers."""
+        """Report these registered brokers."""
         registered: Any = self.source._registered_brokers
         registered.argument(dict.fromkeys(brokers, False))
         registered.answered = True
@@ -66,7 +66,7 @@ class World(Clocks):
         follower(self.source).take(b"c-1", encode(record), live)
 
     def passes(self, seconds: float) -> None:
-        """Time passes; each second this broker's disks answer and the source is read."""
+        """Let time pass; each second, look at this broker's disks and read the source."""
         end = self.clock.now + seconds
         while self.clock.now < end:
             super().passes(min(1.0, end - self.clock.now))
@@ -98,7 +98,7 @@ def world() -> Iterator[World]:
 
 @pytest.fixture
 def begun(world: World) -> World:
-    """A record with a full volume came a moment ago."""
+    """A world whose source has just got a record with a full volume."""
     world.started()
     world.publishes(FULL)
     assert world.read().volumes == (OWN, FULL)
@@ -131,7 +131,7 @@ def test_records_of_other_clusters_are_passed_over_and_late_ones_refused(begun: 
         take(b"c-2", value, True)
     take(None, None, True)
     assert not [key for key in begun.broker.shown if key[0] == "Refused"]
-    for fewer in (1, 2):  # of the same run and number, and late
+    for fewer in (1, 2):  # the same run and sequence again, then an earlier one
         begun.sequence -= fewer
         begun.publishes(EMPTY)
     assert begun.read() == before
@@ -207,10 +207,10 @@ def test_brokers_that_nobody_lists_are_waited_for_also_while_they_become_fewer(b
 
 
 def test_the_record_and_the_brokers_are_shown_from_the_first_read_until_it_is_closed(world: World) -> None:
-    """A live change that is only validated builds it, too, and one that takes it out closes it."""
+    """A live change that is only validated builds a source, too, and one that removes the source closes it."""
 
     def shown() -> set[str]:
-        return {type for type, *_ in world.broker.shown} - {"Volume", "LogDirs"}  # of the disks
+        return {type for type, *_ in world.broker.shown} - {"Volume", "LogDirs"}  # the disks' metrics
 
     assert shown() == set()
     world.started()

@@ -1,4 +1,4 @@
-"""The factor source ``log-dirs``: what it knows and doesn't know."""
+"""Tests the factor source ``log-dirs``: the volumes that it knows, and what is unknown."""
 
 from collections.abc import Callable, Iterator
 
@@ -33,13 +33,13 @@ ONE, BOTH = {Volume("1", "/d", 100, 60)}, {Volume("1", "/d", 100, 60), Volume("2
 
 
 def known(source: LogDirs) -> tuple[set[Volume], tuple[str, ...]] | None:
-    """The volumes, and what is unknown."""
+    """The known volumes, and the texts of what is unknown."""
     answer = source.read()
     return (set(answer.volumes), answer.unknown) if answer else None
 
 
 def answered(source: LogDirs, clock: Clock) -> None:
-    """The brokers have answered, or not, at this time."""
+    """Wait until the source has asked the brokers at the clock's time, whether they answered or not."""
     eventually(lambda: source._answer is not None and source._answer[0] == clock.now)
 
 

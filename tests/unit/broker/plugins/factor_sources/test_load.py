@@ -1,4 +1,4 @@
-"""The source ``load``: its law against a model of a broker and of Kafka's windows, and what it makes of counters."""
+"""Tests the source ``load``: its law on a model of a broker and of Kafka's windows, and its factors from counters."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -20,11 +20,11 @@ from tests.unit.cli.top.uses import look
 from tests.unit.cli.top.uses import slowed as use
 
 S: Final = 1_000_000_000  # ns
-BEGIN, END = 20, 240  # of the overload, in seconds
+BEGIN, END = 20, 240  # when the overload begins and ends, in seconds
 LEAST = 0.05
 WINDOWS = [QuotaWindows(11, 1), QuotaWindows(2, 1)]
 
-#: How many send all that they may, what each wants, its quota, and within how many seconds they come.
+#: The number of greedy clients, what each wants, its quota, and within how many seconds the clients come.
 OVERLOADS = {
     "quotas are what the threads can do": (4, 2.0, 0.5, 0),
     "quotas are ten times that": (4, 2.0, 5.0, 0),
@@ -38,7 +38,7 @@ OVERLOADS = {
 @pytest.mark.parametrize("overload", OVERLOADS.values(), ids=OVERLOADS)
 def test_an_overload_is_held_at_the_target(windows: QuotaWindows, overload: tuple[int, float, float, int]) -> None:
     number, wants, quota, spread = overload
-    chance, clients = random.Random(3), [Modelled(wants=0.1, quota=2.0)]  # who uses a small part of its quota
+    chance, clients = random.Random(3), [Modelled(wants=0.1, quota=2.0)]  # this client uses little of its quota
 
     def since(begin: float) -> Callable[[int], bool]:
         return lambda now_ms: begin * 1000 <= now_ms < END * 1000
@@ -49,17 +49,17 @@ def test_an_overload_is_held_at_the_target(windows: QuotaWindows, overload: tupl
     limits, idle = outcome.limits[settled], outcome.idle[settled]
     assert mean(idle) == pytest.approx(TARGET, abs=0.02)
     assert max(limits) <= 1.1 * min(limits)
-    if windows.number == 2:  # with 11, Kafka's own bursts come back every 12 s, whatever the factor
+    if windows.number == 2:  # with 11, Kafka's own bursts recur every 12 s at any factor
         assert all(abs(share - TARGET) < 0.15 for share in idle)
     assert set(outcome.factors[END + 5 :]) == {1.0}
-    # The tap leads the limits there over Kafka's windows, by which nobody is held back any more.
+    # The tap moves the limits to 1 within Kafka's windows; meanwhile the limits hold nobody back.
     assert set(outcome.limits[END + 5 + windows.number :]) == {1.0}
 
 
 @pytest.mark.parametrize("windows", WINDOWS, ids=["11 windows", "2 windows"])
 def test_normal_traffic_with_bursts_is_never_slowed(windows: QuotaWindows) -> None:
     chance = random.Random(5)
-    # Half of what the target allows, and every minute or so two seconds in which the threads have no time at all.
+    # The load is half of what the target allows; about every minute, a burst takes all threads for two seconds.
     bursts = {at + chance.randrange(30) + second for at in range(0, 600, 60) for second in range(2)}
     burst = Modelled(wants=3 * HANDLERS, quota=100.0, sends=lambda now_ms: now_ms // 1000 in bursts)
     steady = [Modelled(0.35 * (1 - TARGET), 2.0) for _ in range(3)]
@@ -76,7 +76,7 @@ def test_the_factor_never_falls_below_the_least_one() -> None:
     overload = 1 / (1 - TARGET)
     begun = factors(overload, 100)
     assert begun[-1] == LEAST
-    assert begun[:2] == [1.0, 1.0]  # only an overload that lasts is one
+    assert begun[:2] == [1.0, 1.0]  # a short overload changes nothing
     assert begun[2] < 1
     factors(0.1, 30)
     assert factors(overload, 100) == begun, "nothing of one that is over is left"
@@ -89,7 +89,7 @@ def host() -> Iterator[FakeHost[LoadSource]]:
 
 
 class Counters:
-    """The counters of a broker, each second of which is read."""
+    """The counters of a broker, which the source reads each second."""
 
     def __init__(self, host: FakeHost[LoadSource]) -> None:
         self._host, self._load = host, Load(7 * S, 3 * S, {"CLIENTS": 4 * S, "BROKERS": 0}, 0)
@@ -97,7 +97,7 @@ class Counters:
         host.plugin.read()
 
     def pass_second(self, handlers: float, network: float) -> Factor:
-        """A second with these idle shares, and what the source says at its end."""
+        """Let a second with these idle shares pass, and return the source's factor at its end."""
         was = self._load
         idle_ns = {"CLIENTS": was.network_idle_ns["CLIENTS"] + int(network * S), "BROKERS": was.at_ns + S}
         self._load = Load(was.at_ns + S, was.handlers_idle_ns + int(handlers * S), idle_ns, 3)
@@ -149,14 +149,14 @@ def test_the_end_is_seen_once_nobody_is_held_back(host: FakeHost[LoadSource]) ->
         counters.pass_second(0.0, 0.5)
     host.broker.looked = look(uses=[use(rate=480.0)])
     assert [counters.pass_second(0.9, 0.9).value < 1 for _ in range(4)] == [True] * 4
-    # Neither who is at the own quota, nor who has gone and was delayed lately, is held back by the factor now.
+    # The factor holds back neither a client at its own quota, nor a client that was delayed and has stopped.
     host.broker.looked = look(uses=[use(rate=990.0, limit=1000.0), use(rate=300.0, bound=LimitedBy.FACTOR)])
     idle = [0.9, 0.9, *[0.0] * 10, 0.9, 0.9, 0.9]
     assert [counters.pass_second(each, each) == Factor(1.0) for each in idle] == [False] * 14 + [True]
 
 
 def read(host: FakeHost[LoadSource], second: int, handlers: bool = True, network: bool = True) -> Factor:
-    """What the source says in this second of idle threads, whose counters are there or not."""
+    """The source's factor in this second of idle threads; each counter may be missing."""
     idle = second * S
     host.broker.loaded = Load(idle, idle if handlers else -1, {"CLIENTS": idle} if network else {}, -1)
     return host.plugin.read()

@@ -1,6 +1,6 @@
-"""The factor source ``prometheus``: its properties, queries over HTTP, the volumes of their answers, memory and log.
+"""Tests the factor source ``prometheus``: properties, queries over HTTP, volumes from answers, memory and log.
 
-Each fault is a sentence, and credentials go nowhere else.
+Each fault is reported in a sentence, and credentials go only to the server.
 """
 
 import math
@@ -93,12 +93,12 @@ def test_an_answer_is_read_to_16_mib_and_no_further(server: FakePrometheus) -> N
 
 
 def silent(asked: Request, handler: BaseHTTPRequestHandler) -> None:
-    handler.connection.recv(1)  # until the client hangs up
+    handler.connection.recv(1)  # returns when the client hangs up
 
 
 def test_a_slow_server_has_the_timeout_in_all(server: FakePrometheus) -> None:
     def dripping(asked: Request, handler: BaseHTTPRequestHandler) -> None:
-        """Sends a byte now and then, so that no single wait of the client is long."""
+        """Sends a byte every 20 ms, so that no single wait of the client is long."""
         with suppress(OSError):
             handler.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n")
             while not server.ended.wait(0.02):
@@ -152,7 +152,7 @@ def test_only_a_server_with_a_certificate_of_ca_location_is_trusted(secured: tup
         promql_client(secure.url, ca_location=certificate + ".gone")
 
 
-# ---- two vectors become volumes: a volume is sound in both of them, and anything else is unknown ----
+# ---- volumes from two vectors: a volume must be valid in both vectors, and anything else is unknown ----
 
 Rows = list[tuple[str, str, float]]
 FINE: Rows = [("1", "/", 100.0)]

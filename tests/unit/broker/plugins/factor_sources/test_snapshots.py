@@ -1,4 +1,4 @@
-"""The factor source ``snapshots``: the snapshots of all brokers, this broker's own disks, and budgets of storage."""
+"""Tests the factor source ``snapshots``: all brokers' snapshots, this broker's own disks, and budgets of storage."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -26,7 +26,7 @@ OWN = Volume("1", "/own", 100, 10)
 
 
 def listed(source: Snapshots, *brokers: str, fenced: str = "") -> None:
-    """The cluster lists these brokers."""
+    """Report these registered brokers."""
     registered: Any = source._registered_brokers
     registered.argument({broker: broker == fenced for broker in brokers})
     registered.answered = True
@@ -41,7 +41,7 @@ class World(Clocks):
         self.source = Snapshots(self.context, self.wall, self.clock)
 
     def knows(self, *brokers: str, fenced: str = "") -> None:
-        """The topic is read, and the cluster consists of these."""
+        """Report that the topic is read, and that the cluster has these brokers."""
         listed(self.source, *brokers, fenced=fenced)
         self.source.read()
         follower(self.source).has_read = True
@@ -54,7 +54,7 @@ class World(Clocks):
         refusals_counted(self.context, "snapshots", self.source.record)(key, value, live, None)
 
     def read(self) -> ClusterVolumes:
-        """A second later, so that the metrics are shown again, too."""
+        """Read the source a second later, so that it shows its metrics again, too."""
         self.passes(1)
         return self.source.read()
 
@@ -86,7 +86,7 @@ def test_own_disks_are_reported_at_once_while_the_rest_is_waited_for(world: Worl
 
 def test_refused_records_are_counted_by_reason_and_change_nothing(world: World) -> None:
     world.knows("1", "2")
-    for ago in (3, 2, 1, 3, 2, 1):  # what was in the topic before is not counted, whenever it is read
+    for ago in (3, 2, 1, 3, 2, 1):  # refused records from before aren't counted, in any order
         world.publishes("2", ago=ago, live=False)
         for broker in (b"9", b"2"):
             world.record(broker, b"{", live=False)
@@ -152,7 +152,7 @@ ON = settings(factor__source="snapshots", budgets="on", budget__soft__share="0.5
 
 @pytest.fixture
 def budgets(world: World) -> Budgets:
-    """Those of the source, which is switched on; their topic has two, and is not read to its end."""
+    """The source's budgets, which are switched on; their topic has two budgets and is not read to its end."""
     world.context.settings = ON
     world.knows("1", "2", "3")
     return begun(world)
@@ -202,7 +202,7 @@ def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: W
     assert used(world) == {"orders": 12, "all": 20}
     budgets.record(records.key_of("all"), None, True)
     assert used(world) == {"orders": 12}
-    # Where it stands by for another source, that one ends the reading of the topic.
+    # If the source is the standby of another source, the other source ends the reading of the topic.
     with ExitStack() as closing:
         Snapshots(replace(world.context, closing=closing), world.wall, world.clock, budgets)
     assert budgets.by_name
@@ -223,7 +223,7 @@ def test_switched_off_it_reads_no_budgets_and_switched_on_again_it_begins_anew(w
     assert used(world) == {"orders": 0, "all": 0}, "what counted before it was switched off holds nobody back"
 
 
-# ---- the roster knows each broker right, whatever the order, the delay or the clock of its snapshots ----
+# ---- the roster: its view of each broker, with snapshots in any order, with any delay and by any clock ----
 
 VALIDITY, GRACE, DAY, HOUR = 60.0, 30.0, 86_400.0, 3600.0
 
@@ -244,7 +244,7 @@ class Rosters(Clocks):
         self.roster.register({broker: broker == fenced for broker in brokers})
 
     def publishes(self, consumed: int = 0, live: bool = True) -> str:
-        """A snapshot of this moment."""
+        """Take a snapshot of this moment; returns why it is refused."""
         return self.roster.take(snapshot("1", WALL + self.clock.now - 1000.0, consumed), live, VALIDITY)
 
     @property
@@ -252,7 +252,7 @@ class Rosters(Clocks):
         return self.roster.view("", self.settings)
 
     def consumed(self) -> int | None:
-        """What counts of the one volume of broker 1; None if nothing does."""
+        """The bytes that count for the volume of broker 1; None if none count."""
         return next((volume.consumed for volume in self.view.volumes if volume.broker == "1"), None)
 
 
@@ -301,7 +301,7 @@ def test_a_duplicate_or_an_older_snapshot_is_late_and_makes_nothing_fresh() -> N
     assert world.consumed() == 2
     world.passes(2)
     assert world.consumed() is None
-    # Limits may change while a disk hangs: of one look the record that was published last is kept.
+    # Limits may change while a disk hangs, so the roster keeps the record of a look that was published last.
     first, later = replace(new, age_ms=0), replace(new, age_ms=5000, offline=("/e",))
     assert [world.roster.take(each, True, VALIDITY) for each in (later, first, later)] == ["", "late", "late"]
     assert world.view.unknown == ["broker 1, log dir /e"]
