@@ -218,7 +218,7 @@ def test_a_plugin_unfit_for_its_role_is_refused_with_the_reason(site: Path, role
         FakeHost(role, "it")
     assert str(error.value).startswith(f"{role} 'it': ")
     assert words in str(error.value)
-    assert len(str(error.value)) <= 1000, "it goes to the log and to an administrator"
+    assert len(str(error.value)) <= 1000, "the error is short enough for the log and an administrator"
 
 
 def test_a_survey_lists_every_plugin_and_why_it_fails_to_load(site: Path) -> None:

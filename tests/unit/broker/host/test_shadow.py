@@ -207,7 +207,7 @@ def test_seconds_and_bytes_beyond_the_limit_add_up_from_look_to_look() -> None:
     it.row[8] = 900.0
     it.looks(1)
     assert it.shows() == [0, 0, 3, 1_500]
-    assert list(map(json.loads, it.hears())) == [{"PRODUCE": [["alice", "a", TRIED]]}, {}], "Java hears of changes"
+    assert list(map(json.loads, it.hears())) == [{"PRODUCE": [["alice", "a", TRIED]]}, {}], "only changes go to Java"
     it.row[8] = 1_500.0
     it.looks(1)
     it.configure()
@@ -234,7 +234,7 @@ def test_a_rule_is_shown_from_its_first_look_on_and_a_factor_of_one_asks_for_nob
     it = Watched(f"factor,topics,topic.t,{TRIED}", shadow=["factor"])
     it.looks(1, 1)
     assert it.shows("factor") == it.shows() == [0, 0, 0, 0]
-    assert {name for _, name, _ in it.java.shown} == {"factor", TRIED}, "topics are Java's"
+    assert {name for _, name, _ in it.java.shown} == {"factor", TRIED}, "Java itself shows the rules of topics"
     assert "holders" not in {words[0] for words in it.java.questions}
     it.java.answers["state"]["factor"] = 0.5
     it.looks(1)

@@ -92,7 +92,7 @@ def test_it_publishes_at_once_and_then_every_five_seconds(usages: Usages) -> Non
     )  # fmt: skip
     assert (usages.run(use(), seconds=4.5), usages.run(use())) == (0, 1)
     change(usages.quotas, quota("alice", None, 4e6))
-    assert usages.run(use()) == 1, "of a quota that was changed live at once"
+    assert usages.run(use()) == 1, "a live change of a quota is published immediately"
     assert usages.kafka.sent[-1].clients[0].quota == 4e6
     assert [each[0] for each in usages.kafka.made] == ["__quotahost_usage", "__quotahost_quotas"]
     assert {"Usage", "ClusterQuotas"} <= {type for type, *_ in usages.broker.shown}
@@ -147,7 +147,7 @@ def test_records_add_up_to_what_clients_moved(usages: Usages, windows: int, ever
     usages.run(use(rate=0, idle=60), seconds=30)
     told = sum(client.bytes or 0 for usage in usages.kafka.sent for client in usage.clients)
     assert 0.95 <= told / moved <= at_most
-    assert usages.kafka.sent[-1].clients == (), "it leaves the records once all is told"
+    assert usages.kafka.sent[-1].clients == (), "the client leaves the records when all its bytes are reported"
 
 
 # ---- clients' demands ----
@@ -224,7 +224,7 @@ def looks(published: Publish[Any], tmp_path: Path) -> Iterator[Looks]:
 
 def test_while_somebody_watches_it_publishes_every_two_seconds_and_then_one_look_without_clients(looks: Looks) -> None:
     (first,) = looks.passes(60)
-    assert (first.broker, first.cluster, first.uses, first.watched) == ("1", "abc", (), False), "once at its start"
+    assert (first.broker, first.cluster, first.uses, first.watched) == ("1", "abc", (), False), "one look at the start"
     assert [each[0] for each in looks.kafka.made] == ["__quotahost_looks", "__quotahost_watch"]
     looks.watch()
     (first,) = looks.passes(0.5)  # at once
@@ -253,7 +253,7 @@ def test_a_question_is_answered_at_once_and_only_while_it_is_asked_and_a_failed_
     seen, looks.broker.looked = looks.broker.looked, ConnectionError("no sensors")
     assert looks.passes(3) == []
     looks.broker.looked = seen
-    assert looks.passes(3)[0].uses, "a broker that could not be looked at goes on"
+    assert looks.passes(3)[0].uses, "publishing goes on after a failed look"
 
 
 def test_old_records_and_those_of_strangers_are_no_reason_to_publish(looks: Looks) -> None:
@@ -274,7 +274,7 @@ def test_whoever_asks_last_is_answered_in_a_crowd(looks: Looks, caplog: pytest.L
         looks.watch(0, watcher=str(number))
     looks.watch(watcher="operator", client=ALICE)
     assert [answer.watcher for answer in looks.passes(0.5)[0].answers] == ["operator"]
-    assert looks.broker.number("Refused", "Records", "crowd") is None, "who has left displaces nobody"
+    assert looks.broker.number("Refused", "Records", "crowd") is None, "a watcher that left displaces no other"
     for number in range(16):
         looks.watch(watcher=f"invented-{number}", client=BOB)
     looks.watch(watcher="operator", client=ALICE)
@@ -296,7 +296,7 @@ def test_slow_looks_are_published_less_often_whoever_asks(looks: Looks, monkeypa
 
     monkeypatch.setattr(FakeBroker, "look", slow)
     looks.watch()
-    assert len(looks.passes(10)) == 1, "a twentieth of the time at most"
+    assert len(looks.passes(10)) == 1, "looks take at most a twentieth of the time"
     looks.watch(client=ALICE)
     assert looks.passes(0.5)[0].answers
     looks.watch(client=BOB)
@@ -361,7 +361,7 @@ def test_a_disk_that_hangs_holds_up_no_other(tmp_path: Path, monkeypatch: pytest
     assert sound.name == "sound"
     back.set()
     assert [each.name for each in measured(opened, "dead", "sound")] == ["dead", "sound"]
-    assert opened.of(["sound"])[0] is sound, "as long as it is asked for"
+    assert opened.of(["sound"])[0] is sound, "the volume is kept while a watcher asks for it"
     assert opened.of(["dead"]) == []
 
 
