@@ -122,9 +122,9 @@ def test_bytes_of_leaders_count_or_those_of_all_replicas(world: World) -> None:
 
 #: Steps: a replica, whether this broker leads it from now on, a pause in seconds, and the bytes that count afterwards.
 MOVES: dict[str, list[tuple[int, bool, float, int]]] = {
-    "a new leader counts when the old one no longer does": [(1, True, 1, 10), (1, True, 8.9, 10), (1, True, 1.1, 17)],
-    "as long as that the old one does": [(0, False, 1, 10), (0, False, 7, 10), (0, False, 1.1, 0)],
-    "one that loses its part for a moment counts all the time": [(0, leads, 6, 10) for leads in (False, True) * 6],
+    "a new leader counts once the old one no longer does": [(1, True, 1, 10), (1, True, 8.9, 10), (1, True, 1.1, 17)],
+    "the old leader counts for the same time": [(0, False, 1, 10), (0, False, 7, 10), (0, False, 1.1, 0)],
+    "a leader that loses its role for a moment keeps counting": [(0, leads, 6, 10) for leads in (False, True) * 6],
 }
 
 

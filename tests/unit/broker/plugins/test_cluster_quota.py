@@ -334,15 +334,15 @@ def test_a_client_that_is_silent_here_has_its_equal_part_and_keeps_it_for_its_fi
 
 #: The first share and the client's rate; the next share, its quota and its client; looks; and the rate at the end.
 COURSES: dict[str, tuple[tuple[float, float], tuple[Any, ...], list[dict[str, float]], float]] = {
-    "who uses little is taken down at once": ((2.9e6, 1e4), (50e3,), [{"rate": 1e4}], 50e3),
-    "who has left has an equal part again": (
+    "the share of a client that uses little falls immediately": ((2.9e6, 1e4), (50e3,), [{"rate": 1e4}], 50e3),
+    "a client that has left has an equal part again": (
         (2.9e6, 2.9e6), (50e3,),
         [{"rate": 2.5e6, "idle": 3, "after": 3}, {"rate": 2.2e6, "idle": 4.5, "after": 1.5}], 1e6,
     ),
     "no share goes below the floor": ((2e6, 1.0), (10.0,), [{"rate": 1}], 35e3),
-    "never more than the quota": ((2e6, 1e5), (4e6,), [{"rate": 1e5}], 3e6),
+    "no share exceeds the quota": ((2e6, 1e5), (4e6,), [{"rate": 1e5}], 3e6),
     "a share of another quota is scaled": ((4e6, 1e5), (2e6, 6e6), [{"rate": 1e5}], 1e6),
-    "who is no longer listed has an equal part": (
+    "a client that is no longer listed has an equal part": (
         (2e6, 1e5), (1.0, QUOTA, KEY._replace(principal="bob")), [{"rate": 1e5}], 1e6,
     ),
     # If a record's quota is invented, only the share's part of this quota counts.

@@ -154,29 +154,29 @@ def test_records_add_up_to_what_clients_moved(usages: Usages, windows: int, ever
 
 Look = tuple[float, dict[str, Any], float | None]  # a rate, other values, and the demand at this look
 COURSES: dict[str, list[Look]] = {
-    **{f"near its limit of {limit} it wants all": [(rate, {"limit": limit}, demand)] for rate, limit, demand in (
+    **{f"near its limit of {limit} a client wants all": [(rate, {"limit": limit}, demand)] for rate, limit, demand in (
         (0.0, 1e6, 0.0), (4e5, 1e6, 5e5), (8.9e5, 1e6, 1.1125e6), (9e5, 1e6, None), (3e6, 1e6, None),
         (3e6, None, 3.75e6))},
-    "it asks now and then": [(0, {}, 0), (4e5, {"idle": 0.9, "after": 1.0}, 5e5)],
-    "it asked nothing for a second": [
+    "the client asks now and then": [(0, {}, 0), (4e5, {"idle": 0.9, "after": 1.0}, 5e5)],
+    "the client asked nothing for a second": [
         (8e5, {}, 1e6), (8e5, {"idle": 0.5}, 1e6), (8e5, {"idle": 1.2, "after": 0.7}, 0),
     ],
-    "it waits out its throttle time and is silent a second later": [
+    "the client waits out its throttle time and is silent a second later": [
         (0, {}, 0), (2e6, {}, None),  # throttled for (2 - 1) / 1 x 12 s
         *((1e5, {"idle": float(waited), "after": 1.0}, None) for waited in range(1, 13)),
         (1e5, {"idle": 13.1, "after": 1.1}, 0),
     ],
-    "a limit that is lowered while it is silent makes it no less silent": [
+    "a silent client stays silent if its limit is lowered": [
         (0, {}, 0), (1e6, {"limit": 3e6}, 1.25e6), (1e6, {"limit": 3e6, "idle": 1.5, "after": 1.5}, 0),
         (9.5e5, {"limit": 3e5, "idle": 2.0}, 0),
     ],
-    "a limit that is raised while it waits changes nothing about its wait": [
+    "a waiting client still waits if its limit is raised": [
         (0, {}, 0), (2e6, {"limit": 1e6}, None), (1e6, {"limit": 9e6, "idle": 5.0, "after": 5.0}, None),
     ],
-    "first seen while it is delayed it waits as long as its delays were": [
+    "a client that is first seen while it is delayed waits as long as its delays were": [
         (1e5, {"idle": 4.0, "delay": 5.0}, None), (1e5, {"idle": 6.1, "delay": 5.0, "after": 2.1}, 0),
     ],
-    "a new delay shows that Kafka holds it back, and none that Kafka has forgotten the last one": [
+    "a new delay shows that Kafka holds the client back, and no delay that Kafka forgot the last one": [
         (5e5, {"delay": 0.2}, 6.25e5), (5e5, {"delay": 0.3}, None), (5e5, {"delay": 0.3, "after": 1.0}, None),
         (5e5, {"delay": 0.3, "after": 1.0}, 6.25e5), (5e5, {"delay": 0.0}, 6.25e5),
     ],

@@ -26,11 +26,11 @@ WINDOWS = [QuotaWindows(11, 1), QuotaWindows(2, 1)]
 
 #: The number of greedy clients, what each wants, its quota, and within how many seconds the clients come.
 OVERLOADS = {
-    "quotas are what the threads can do": (4, 2.0, 0.5, 0),
-    "quotas are ten times that": (4, 2.0, 5.0, 0),
-    "clients want little more": (4, 0.45, 0.7, 0),
-    "clients could use all by one": (4, 5.0, 2.0, 0),
-    "thirty clients come in turn": (30, 0.2, 0.1, 5),
+    "quotas equal what the threads can do": (4, 2.0, 0.5, 0),
+    "quotas are ten times what the threads can do": (4, 2.0, 5.0, 0),
+    "clients want little more than the target leaves": (4, 0.45, 0.7, 0),
+    "one client could use all threads": (4, 5.0, 2.0, 0),
+    "thirty clients come one after another": (30, 0.2, 0.1, 5),
 }
 
 
