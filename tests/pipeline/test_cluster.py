@@ -125,7 +125,7 @@ def test_what_a_broker_had_last_is_told_after_it_is_listed_no_more(spark: SparkS
     forgotten = [told(f"0{n}", 601, volume("a", 100, 99)) for n in range(100)]
     others = [told("2", 600, volume("a", 100, 50)), told("1", 10, volume("a", 100, 40))]
     of_all = in_spark(spark, [*forgotten, *others, told("7", 601, volume("a", 100, 99), clusterId="away")])
-    assert of_all.keys() == {"home"}, "no broker of the other cluster is left to read its record"
+    assert of_all.keys() == {"home"}, "no broker is left in the other cluster to read a record"
     found = of_all["home"]
     assert (found.stale, found.stale_brokers, found.missing_brokers) == (1, ("2",), ("9",))
     assert (found.reporting, found.volume_count, found.kinds) == (1, 1, 1)

@@ -344,7 +344,7 @@ def test_a_directory_that_spark_can_not_use_is_named(spark: SparkSession, monkey
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("begins", [None, LATE], ids=["while it runs", "while it waits for brokers"])
+@pytest.mark.parametrize("begins", [None, LATE], ids=["the pipeline runs", "the pipeline waits for brokers"])
 def test_a_signal_stops_the_pipeline_though_a_spark_context_takes_sigint_for_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, begins: Exception | None
 ) -> None:

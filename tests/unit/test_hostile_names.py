@@ -81,7 +81,7 @@ def filled(kind: Any, text: str, flag: bool, number: float, member: int) -> Any:
         return (fill(arguments[0]),)
     if origin in (set, frozenset):
         return origin((fill(arguments[0]),))
-    raise TypeError(f"no hostile value is known of {kind}")
+    raise TypeError(f"filled() has no hostile value of the type {kind}")
 
 
 class Numbers(dict[Any, Any]):

@@ -176,7 +176,7 @@ def test_in_a_pause_the_fence_limits_all_clients_but_the_exempt_and_in_shadow_no
         ends(node, "alice", PAUSED)
         assert fact(node, "alice", "state") == "PAUSE"
         assert fact(node, "alice", "fence") == "closed: this client's produce requests are turned back"
-        eventually(lambda: "by the factor" in fact(node, "alice", "limit"), what="the limit follows the factor, too")
+        eventually(lambda: "by the factor" in fact(node, "alice", "limit"), what="this limit applies after the PAUSE")
         assert fact(node, "carol", "fence") == "closed; this client passes it in every state"
         alter_broker_config(node, {PREFIX + "shadow": "factor"})
         with load(node, "alice", "app") as producer:

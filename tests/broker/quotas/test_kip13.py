@@ -105,7 +105,7 @@ class Ledger:
         assert min(rates) / slack <= shown["byte-rate"] <= max(rates) * slack
         throttled = [t for t in self.throttle_times if t]
         means = [pytest.approx(mean(throttled[first:])) for first in range(len(throttled))]
-        assert shown["throttle-time"] in means, "the mean of all tries, except those of a minute ago"
+        assert shown["throttle-time"] in means, "the mean of all tries, except those older than a minute"
 
 
 def played(node: KafkaNode, client_id: str | None, send: Send, bound: float, *, takes_back: bool = False) -> Ledger:

@@ -79,7 +79,7 @@ def test_the_error_of_an_unknown_name_lists_the_nearest_and_all_others(site: Pat
         load(Role.FACTOR_SOURCE, "none")
 
 
-@pytest.mark.parametrize("fails", [True, False], ids=["the plugin fails", "it has another role"])
+@pytest.mark.parametrize("fails", [True, False], ids=["the plugin fails", "the plugin has another role"])
 def test_what_a_plugin_has_opened_ends_if_it_can_not_be_built(fails: bool) -> None:
     ended: list[str] = []
 

@@ -277,7 +277,7 @@ def taken() -> Iterator[dict[str, str]]:
         ({"supplier": "mine,disky", "tasks": "idle"}, "metrics.port=", ["Task", "Disky", 0.5]),
         ({"supplier": "disky,unfit"}, "'unfit'", ["Unfit", "Disky"]),
     ],
-    ids=["its port is taken", "a later plugin can't be built"],
+    ids=["the port is taken", "a later plugin can't be built"],
 )
 def test_a_refused_start_leaves_no_plugin_open_and_no_thread_behind(
     mine: Any, tmp_path: Path, taken: dict[str, str], given: dict[str, str], named: str, closed: list[Any]

@@ -327,7 +327,7 @@ def test_a_client_that_is_silent_here_has_its_equal_part_and_keeps_it_for_its_fi
     client.share(50e3)
     for rate, after in ((None, 0.5), (2e5, 0.5), (2e5, 2.4)):
         client.look(rate, after=after)
-        assert client.given == 1e6, "the client keeps its equal part: the shares may not include it yet"
+        assert client.given == 1e6, "the client keeps its equal part: the shares may not include the client yet"
     client.look(2e5, after=0.6)
     assert client.given == pytest.approx(2e5 * STEP)
 

@@ -150,7 +150,7 @@ def test_many_client_ids_beside_users_with_quotas_of_their_own_take_no_set_for_e
     for number in range(2000):
         broker.alter((None, f"app-{number}"), 1.0)
         broker.alter((f"user-{number}", "job"), 1.0)
-    assert len(broker.supplier.distinct_client_ids("another") or ()) == 2001, "2000 and the empty client-id"
+    assert len(broker.supplier.distinct_client_ids("another") or ()) == 2001, "2,000 client-ids and the empty one"
     assert {broker.supplier.distinct_client_ids(f"user-{number}") for number in range(2000)} == {None}
 
 
