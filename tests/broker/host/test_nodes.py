@@ -129,4 +129,4 @@ def test_a_controller_refuses_new_topics_while_a_disk_of_a_broker_is_full(tmp_pa
         eventually(lambda: not creates(config, "meanwhile", 1, 1, refusals) and refusals)
         assert [refusal.partition(":")[0] for refusal in refusals] == ["POLICY_VIOLATION"]
         alter_broker_config(broker, {PREFIX + "static.storage.hard": None}, broker=broker.node_id)
-        eventually(lambda: creates(config, "after", 1, 1, []), what="created once there is room")
+        eventually(lambda: creates(config, "after", 1, 1, []), what="the topic is created once the disk has space")

@@ -79,7 +79,7 @@ def test_the_error_of_an_unknown_name_lists_the_nearest_and_all_others(site: Pat
         load(Role.FACTOR_SOURCE, "none")
 
 
-@pytest.mark.parametrize("fails", [True, False], ids=["it fails", "it is of another role"])
+@pytest.mark.parametrize("fails", [True, False], ids=["the plugin fails", "the plugin has another role"])
 def test_what_a_plugin_has_opened_ends_if_it_can_not_be_built(fails: bool) -> None:
     ended: list[str] = []
 
@@ -218,7 +218,7 @@ def test_a_plugin_unfit_for_its_role_is_refused_with_the_reason(site: Path, role
         FakeHost(role, "it")
     assert str(error.value).startswith(f"{role} 'it': ")
     assert words in str(error.value)
-    assert len(str(error.value)) <= 1000, "it goes to the log and to an administrator"
+    assert len(str(error.value)) <= 1000, "the error is short enough for the log and an administrator"
 
 
 def test_a_survey_lists_every_plugin_and_why_it_fails_to_load(site: Path) -> None:

@@ -119,7 +119,7 @@ def test_a_property_that_is_gone_is_an_error_that_says_what_to_do(name: str) -> 
     with pytest.raises(SettingsError, match=gone) as caught:
         read({name: "secret"})
     assert "secret" not in str(caught.value)
-    assert caught.value.problems[0].unknown, "one that Kafka has stored stops no start"
+    assert caught.value.problems[0].unknown, "a stored property that is gone doesn't stop the start"
 
 
 def test_settings_are_described_in_full_with_where_they_come_from() -> None:

@@ -126,7 +126,7 @@ def test_whatever_the_load_it_rests_near_the_middle_and_lets_in_what_is_deleted(
     assert fmean(factors) == pytest.approx(1 / overload, rel=0.05)
     assert deviation(factors) < 0.1
     assert 0.4 < fmean(places) < 0.65
-    assert pauses(course.factors[60:]) <= 1, "at most while it fills the band in 12 s for the first time"
+    assert pauses(course.factors[60:]) <= 1, "at most one PAUSE, when the band first fills, in 12 s"
 
 
 def test_if_nothing_is_deleted_it_is_let_in_ever_slower_until_deletions_begin() -> None:
@@ -134,9 +134,9 @@ def test_if_nothing_is_deleted_it_is_let_in_ever_slower_until_deletions_begin() 
     course = loop(5 * DRAIN, 0, 1, hours=5.5, cleanups=lumps)
     before = course.factors[: 4 * HOUR]
     assert 0 < before[-1] < before[2 * HOUR] < before[HOUR] < 0.01
-    assert 0.9 < course.places[0][2 * HOUR] < course.places[0][4 * HOUR - 60] < 0.995, "it never reaches hard"
-    assert min(before) > 0, "and never stops"
-    assert fmean(course.factors[4 * HOUR + 1200 : 4 * HOUR + 1800]) > 0.1, "producers get deletions within minutes"
+    assert 0.9 < course.places[0][2 * HOUR] < course.places[0][4 * HOUR - 60] < 0.995, "the volume never reaches hard"
+    assert min(before) > 0, "producers never stop"
+    assert fmean(course.factors[4 * HOUR + 1200 : 4 * HOUR + 1800]) > 0.1, "producers use freed space within minutes"
     assert fmean(course.factors[-HOUR // 2 :]) == pytest.approx(0.2, rel=0.1)
 
 

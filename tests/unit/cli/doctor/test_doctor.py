@@ -44,7 +44,7 @@ def test_nothing_is_wrong_or_weak_with_a_sound_broker(site: Path, package: Path,
 
 def test_without_arguments_it_looks_at_its_own_interpreter(site: Path, package: Path, tmp_path: Path) -> None:
     output = told(0, (sys.executable, "name the broker's server.properties"), "doctor")
-    assert "\nKafka\n" not in output, "no heading stands over nothing"
+    assert "\nKafka\n" not in output, "a heading without findings isn't printed"
     told(1, ["none.properties can't be read"], "doctor", tmp_path / "none.properties")
 
 

@@ -106,12 +106,12 @@ def test_settings_say_what_the_plugins_need(cluster: Cluster) -> None:
     ("role", "own", "missing", "level", "words"),
     [
         pytest.param(AclRole.PLUGINS, {SNAPSHOTS.name: None, SHARES.name: None}, [SNAPSHOTS, SHARES], Level.WRONG,
-                     "may not Create __quotahost_snapshots, which doesn't exist", id="who writes it must make it"),
+                     "may not Create __quotahost_snapshots, which doesn't exist", id="the writer creates the topic"),
         pytest.param(AclRole.PIPELINE, {SNAPSHOTS.name: frozenset({"Read", "Write", "Alter"})}, [], Level.WEAK,
-                     "may also Alter, Write __quotahost_snapshots", id="more than the pipeline needs"),
+                     "may also Alter, Write __quotahost_snapshots", id="the pipeline has excess rights"),
         pytest.param(AclRole.PLUGINS, {LOOKS.name: all_of(AclRole.PLUGINS)[LOOKS.name] | {"Read"}}, [], Level.WEAK,
                      "may also Read __quotahost_looks: more than is needed by the brokers",
-                     id="the plugins need not see all clients"),
+                     id="the plugins don't need to see all clients"),
     ],
 )  # fmt: skip
 def test_a_topic_that_is_missing_and_a_right_beyond_a_partys_needs_are_named(
@@ -321,7 +321,7 @@ def test_nobody_there_is_wrong_and_a_listener_that_lets_only_others_in_is_so_wit
     told(1, ["credentials: no process listens on this address"], "doctor", "--against", "PLAINTEXT://127.0.0.1:1")
     told(2, ["--against is missing"], "doctor", "--client-config", tmp_path / "no", "--as", "pipeline")
     said = told(1, (), *against, properties_file(tmp_path, "node.id=1"))
-    assert said.count("no process listens on") + said.count("stored values") == 1, "one connection, told of once"
+    assert said.count("no process listens on") + said.count("stored values") == 1, "a failed connection is one finding"
     monkeypatch.setattr(doctor, "_ANSWER", 60)  # the reason is known sooner
     lines = f"{PREFIX}kafka.bootstrap.servers=127.0.0.1:2\n{PREFIX}kafka.sasl.password="
     words = ["127.0.0.1:2 doesn't answer with these credentials: no process listens on this address"]

@@ -241,7 +241,7 @@ def test_answers_hold_for_validity_or_two_intervals(server: FakePrometheus, inte
     server.serve({("kafka-1", "/data"): 100}, {("kafka-1", "/data"): 25})
     clock, given = Clock(), context(name="prometheus", own=section_of(server.url, interval=interval))
     plugin = Prometheus(given, clock)
-    known = eventually(plugin.read, what="the first answer")
+    known = eventually(plugin.read, what="the plugin has an answer")
     assert known == ClusterVolumes((Volume("kafka-1", "/data", 100, 75),))
     clock.now += longest
     assert plugin.read() == known
