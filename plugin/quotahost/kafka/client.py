@@ -125,7 +125,7 @@ def lacked(error: KafkaError, right: str, topic: str, config: Mapping[str, Any])
 
 
 def partitions(client: AdminClient | Consumer, topic: str, wait: float) -> list[int]:
-    """The numbers of a topic's partitions. Raises KafkaException if the topic is absent, or after ``wait`` s."""
+    """The numbers of a topic's partitions. Raises KafkaException if it is absent, or no answer comes in ``wait`` s."""
     metadata = client.list_topics(topic, timeout=wait).topics[topic]
     if metadata.error is not None:  # librdkafka reports an absent topic here and raises nothing
         raise KafkaException(metadata.error)

@@ -47,7 +47,7 @@ class Shape:
 class Rights:
     """A cluster's answers about some topics, and about the client that asks."""
 
-    #: The operations that the client may do, by topic, named as in ACLs; none for a denied topic.
+    #: The operations that the client may do, by topic, named as in ACLs; an empty set for a denied topic.
     own: Mapping[str, frozenset[str]]
     cluster: frozenset[str]  # the operations that it may do on the cluster; all, if there is no authorizer
     acls: Mapping[str, Holders] | None  # by topic, the holders of ACLs; None if the client may not describe ACLs

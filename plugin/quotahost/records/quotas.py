@@ -48,7 +48,7 @@ def key_of(entity: Entity) -> bytes:
     """The record's key: ``users/alice``, ``clients/app``, ``users/alice/clients/app``, or ``users/<default>``.
 
     Names are percent-encoded as by Kafka's ``Sanitizer.sanitize``, so a user ``<default>`` is ``users/%3Cdefault%3E``.
-    Raises Refused (key) if a name is too long or no valid Unicode, or if the entity has no name.
+    Raises Refused (key) for names that are too long or no valid Unicode, an empty user, or only an empty client-id.
     """
     if entity == DEFAULT:
         return _DEFAULT.encode()

@@ -296,7 +296,7 @@ class ClusterVolumesSource:
             self.newest.remove()
             return
         record, validity = decode(key, value), self._context.settings.validity.total_seconds()
-        # A pipeline that has lost its place reads all snapshots again, and meanwhile publishes old states of the disks.
+        # A pipeline that has lost its position reads all snapshots again, and meanwhile publishes old states of disks.
         # LatestRecord must not get such a record, because it would count as fresh by its arrival.
         newest = record.newest_snapshot_at if record.reporting else None
         if newest is None or (record.computed_at - newest).total_seconds() <= validity:

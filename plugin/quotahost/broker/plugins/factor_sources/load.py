@@ -47,8 +47,8 @@ class Law:
         self._tap, self._windows = Tap(windows.number, windows.size * _MS, max_mute_ms), windows
         kafkas = (windows.number + 1) * windows.size
         self._window, self._least = max(kafkas, _CALM), least
-        #: The mean pressure depends on the limits of this last part of the past, because each single pressure depends
-        #: on the limit over Kafka's windows.
+        #: The mean pressure reacts to the limits of this last share of the past, the last 10 s less Kafka's windows,
+        #: because each single pressure reacts to the limits over Kafka's windows.
         self._share = 1 - kafkas / self._window
         self.factor = 1.0  # the last factor
         #: Pressure, limit at the end, and length in seconds of each interval since the overload started.

@@ -99,7 +99,7 @@ class Watchers:
     """Keeps the watchers and the end of each watch. The follower's thread hands the records to the task's thread.
 
     Every client that may write to the topic can watch under any number of names, because a record doesn't contain its
-    writer's principal. But each record ends after its own seconds, and the broker publishes one look for all watchers.
+    writer's principal. But each watch ends after its seconds, and the broker publishes one look for all watchers.
     If there are too many watchers, a new one displaces the one with the oldest record (a refusal of reason ``crowd``).
     """
 
