@@ -102,7 +102,7 @@ def _ridden(directory: Path, rides: Sequence[Ride], seconds: int) -> dict[Ride, 
         started = {ride: running(node, ride.library, ride.topic, settings=ride.settings) for ride in rides}
         drivers = {ride: stack.enter_context(each) for ride, each in started.items()}
         for ride, driver in drivers.items():
-            eventually(lambda d=driver: len(d.acked) >= WARM, 240, f"{ride.topic} sends")
+            eventually(lambda d=driver: len(d.acked) >= WARM, 240, f"the client of {ride.topic} sends")
         set_factor(node, 0)
         paused = _logged(node, "closed")
         time.sleep(max(0, paused / 1000 + seconds - time.time()))  # the PAUSE must have this length

@@ -67,7 +67,7 @@ def kafka_home(home: Path) -> Path:
 
 
 def build(name: str, tmp_path: Path, images: Mapping[str, Path], **arguments: str) -> Image:
-    assert list((ROOT / "dist").glob("quotahost-*.whl")), "make wheel"
+    assert list((ROOT / "dist").glob("quotahost-*.whl")), "dist/ has no wheel: run `make wheel`"
     return Builder(ROOT, images, tmp_path / "root", arguments).build(ROOT / "containers" / f"{name}.Containerfile")
 
 
@@ -124,7 +124,7 @@ def test_the_brokers_image_throttles_a_client_and_stops_in_good_order(debian: Pa
             with ProducerLoad(node.client_config(client_id="c"), topic) as load:
                 wait_for_rate(pytest.approx(RATE, rel=0.15), load)
                 assert load.max_throttle() > 0
-            assert node.stop() == 143, "in good order"
+            assert node.stop() == 143, "the broker stops in good order on SIGTERM (128 + 15)"
 
 
 @pytest.mark.long

@@ -114,7 +114,7 @@ def topics(draw: st.DrawFn) -> list[Record]:
 @given(made=topics())
 def test_it_equals_the_plain_aggregate_for_any_records_in_any_order(spark: SparkSession, made: list[Record]) -> None:
     found, expected = in_spark(spark, made), in_python(made)
-    assert found == expected, "to the last bit"
+    assert found == expected, "Spark and Python agree to the last bit"
     for each in found.values():
         read = decode(each.cluster.encode(), encode(each))
         assert (read.run, read.sequence) == (RUN, SEQUENCE)
@@ -125,11 +125,11 @@ def test_what_a_broker_had_last_is_told_after_it_is_listed_no_more(spark: SparkS
     forgotten = [told(f"0{n}", 601, volume("a", 100, 99)) for n in range(100)]
     others = [told("2", 600, volume("a", 100, 50)), told("1", 10, volume("a", 100, 40))]
     of_all = in_spark(spark, [*forgotten, *others, told("7", 601, volume("a", 100, 99), clusterId="away")])
-    assert of_all.keys() == {"home"}, "nobody is left in the other one who would read it"
+    assert of_all.keys() == {"home"}, "no broker is left in the other cluster to read a record"
     found = of_all["home"]
     assert (found.stale, found.stale_brokers, found.missing_brokers) == (1, ("2",), ("9",))
     assert (found.reporting, found.volume_count, found.kinds) == (1, 1, 1)
-    assert [trend.volume.consumed for trend in found.silent] == [50, *[99] * 16], "those that are listed come first"
+    assert [trend.volume.consumed for trend in found.silent] == [50, *[99] * 16], "the listed brokers come first"
 
 
 def test_invented_and_decommissioned_brokers_hide_none_that_should_report(spark: SparkSession) -> None:
@@ -278,7 +278,7 @@ def test_of_budgets_brokers_in_service_and_the_others_are_added_up_apart(spark: 
     made = [told(name, 1, budgets=budgets) for name, budgets in of.items()]
     # Broker 9 is in service and silent, so the bytes that it leads still count. Broker 5 is long gone.
     made += [told("9", 99, budgets=[["orders", 13]]), told("5", 601, budgets=[["orders", 17]])]
-    assert in_spark(spark, made)["home"].budgets == (("logs", 1, 0), ("orders", 25, LONG)), "no sum is out of range"
+    assert in_spark(spark, made)["home"].budgets == (("logs", 1, 0), ("orders", 25, LONG)), "no sum overflows"
 
 
 def test_until_the_cluster_has_answered_brokers_that_report_count_as_in_service() -> None:

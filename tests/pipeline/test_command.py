@@ -126,7 +126,7 @@ def test_the_submit_line_is_one_that_a_shell_reads_back() -> None:
     assert words[:2] == ["--master", "spark://h:7077"]
     (log4j,) = (word.rpartition("=")[2] for word in " ".join(words).split() if word.startswith("-Dlog4j2"))
     with urlopen(log4j) as file:
-        assert b"rootLogger.level = ${env:QUOTAHOST_SPARK_LOG:-warn}" in file.read(), "Spark is quiet"
+        assert b"rootLogger.level = ${env:QUOTAHOST_SPARK_LOG:-warn}" in file.read(), "Spark logs only warnings"
     assert all(Path(jar).is_file() for jar in words[words.index("--jars") + 1].split(","))
 
 
@@ -234,7 +234,7 @@ def test_absent_topics_are_made_with_three_replicas_and_dead_letters_leave(late:
     assert {replicas for replicas, _ in made.values()} == {3}
     configs = {name: config for name, (_, config) in made.items()}
     assert configs["t.snapshots"] == configs["t.cluster_volumes"] == COMPACTED
-    assert {config["min.insync.replicas"] for config in configs.values()} == {"1"}, "else two brokers down stop all"
+    assert {config["min.insync.replicas"] for config in configs.values()} == {"1"}, "writes go on with two brokers down"
     assert configs["t.refused"]["cleanup.policy"] == configs["t.ticks"]["cleanup.policy"] == "delete"
     assert int(configs["t.refused"]["retention.ms"]) == 7 * 24 * 3600 * 1000
     assert int(configs["t.refused"]["retention.bytes"]) == 2**30
@@ -303,7 +303,7 @@ class Job:
     def by(self, monkeypatch: pytest.MonkeyPatch, master: str = "local[2]") -> "Job":
         @contextmanager
         def session(*_: object) -> Iterator[Any]:
-            signal.signal(signal.SIGINT, lambda *_: pytest.fail("Spark's own handler, which ends Python"))
+            signal.signal(signal.SIGINT, lambda *_: pytest.fail("Spark's own handler of SIGINT runs and ends Python"))
             yield SimpleNamespace(sparkContext=SimpleNamespace(master=master))
 
         fakes = {"session": session, "Job": self, "hadoop": lambda _: {"fs.defaultFS": LOCAL}}
@@ -344,7 +344,7 @@ def test_a_directory_that_spark_can_not_use_is_named(spark: SparkSession, monkey
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("begins", [None, LATE], ids=["while it runs", "while it waits for brokers"])
+@pytest.mark.parametrize("begins", [None, LATE], ids=["the pipeline runs", "the pipeline waits for brokers"])
 def test_a_signal_stops_the_pipeline_though_a_spark_context_takes_sigint_for_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, begins: Exception | None
 ) -> None:

@@ -81,7 +81,7 @@ def test_while_a_backlog_is_read_nothing_is_published(spark: SparkSession) -> No
     sent = Sent(caught_up=False)
     sent.publisher(batch(spark), 0)
     assert sent.records == []
-    assert len(sent.ticks) == 1, "it causes the next batch, also at the end of the backlog"
+    assert len(sent.ticks) == 1, "the tick causes the next batch, also at the end of the backlog"
 
 
 def test_a_late_batch_is_counted_and_logged_once_instead(spark: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
@@ -198,7 +198,7 @@ def test_one_timestamp_far_off_moves_no_clock_and_neither_do_answers_that_took_l
 def test_a_broker_whose_clock_is_off_is_not_believed_while_snapshots_are_new_by_this_ones(clock: KafkaClock) -> None:
     """The broker leads a topic of the pipeline, so its clock would make all brokers look silent."""
     hour = 3_600_000
-    assert corrected(clock, hour).ahead == pytest.approx(hour, abs=10), "at the start, when nobody has been heard"
+    assert corrected(clock, hour).ahead == pytest.approx(hour, abs=10), "no snapshot has arrived yet"
     clock.heard(1000, 60_000)
     assert [corrected(clock, ahead).ahead for ahead in (hour, -hour)] == [0, 0]
     clock.heard(61_000, 60_000)  # brokers are silent anyway, so no clock can make them look worse

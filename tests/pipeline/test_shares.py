@@ -185,14 +185,14 @@ def test_shares_that_are_unchanged_are_not_written_again_but_every_few_seconds(w
     assert world.publish(one, two, usage("3")) == {"1", "2", "3"}
     assert world.publish(one, two, usage("3")) == set()
     world.seconds = 3
-    assert world.publish(usage("1", ("alice", 9e5, None)), two, usage("3")) == set(), "a rate is no claim"
+    assert world.publish(usage("1", ("alice", 9e5, None)), two, usage("3")) == set(), "a rate alone changes no share"
     busier = usage("2", ("bob", 1e6, 1.01e6))
-    assert world.publish(one, busier, usage("3")) == {"2"}, "elsewhere bob's share changes in steps only"
+    assert world.publish(one, busier, usage("3")) == {"2"}, "on other brokers bob's share changes only in steps"
     world.seconds = 5
     assert world.publish(one, busier, usage("3")) == {"1", "3"}
     world.seconds, world.batch = 8, 0
     assert world.publish(one, busier, usage("3")) == {"2"}
-    assert world.written["2"].sequence == 5, "a query that begins anew has its first batch again, and newer records"
+    assert world.written["2"].sequence == 5, "a restarted query repeats its first batch, with a newer sequence"
 
 
 def test_a_broker_that_comes_or_goes_is_news_for_all(world: World) -> None:
@@ -200,7 +200,7 @@ def test_a_broker_that_comes_or_goes_is_news_for_all(world: World) -> None:
     world.publish(one)
     assert world.publish(one, two) == {"1", "2"}
     world.known = ["1", "2"]
-    assert world.publish(one, two, usage("4")) == set(), "nobody knows a broker 4"
+    assert world.publish(one, two, usage("4")) == set(), "broker 4 isn't registered"
 
 
 def test_what_was_not_written_and_after_more_partitions_and_after_a_standby_all_is_written(world: World) -> None:
@@ -222,7 +222,7 @@ def test_the_shares_go_by_kafkas_clock(world: World) -> None:
     for _ in range(WITNESSES):
         world.clock.correct(Written(MS, MS + 3_600_000, MS))
     world.publish(usage("1", ("alice", 1e6, None)), usage("2"))
-    assert world.written["1"].clients == (), "the usage is an hour old"
+    assert world.written["1"].clients == (), "the usage is an hour old, so it counts for nothing"
     assert world.written["1"].computed_at == NOW + timedelta(hours=1)
 
 

@@ -183,9 +183,9 @@ def test_failures_with_batches_in_between_or_while_kafka_does_not_answer_set_not
     world.supervisor.look(world.given)
     world.supervisor.kafka_answers()
     world.supervisor.look(world.given)
-    assert world.query.isActive, "once Kafka answers again, no pause is waited for"
+    assert world.query.isActive, "the query starts immediately once Kafka answers again"
     world.fail(1)
-    assert world.aside == [], "nor do failures from before that count"
+    assert world.aside == [], "failures from before Kafka's answer don't count"
 
 
 def test_of_the_checkpoints_set_aside_the_newest_is_kept(spark: SparkSession, tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_of_the_checkpoints_set_aside_the_newest_is_kept(spark: SparkSession, tm
     before.mkdir()
     with pytest.raises((OSError, Py4JError)):
         set_checkpoint_aside(spark, str(tmp_path), "volumes")
-    assert before.is_dir(), "there was no other one to be kept"
+    assert before.is_dir(), "the old checkpoint is kept if there is no other"
     (tmp_path / "volumes").mkdir()
     assert set_checkpoint_aside(spark, str(tmp_path), "volumes") == str(*tmp_path.iterdir())
 

@@ -34,7 +34,7 @@ def test_in_any_order_the_sum_is_within_the_quota_and_wastes_little_and_the_rest
     for _ in range(5):
         random.Random(1).shuffle(given)
         assert sum(given) <= 1
-    assert math.fsum(given) >= 1 - others / (len(given) * STEPS) - CLOSE, "a step for each that doesn't use it"
+    assert math.fsum(given) >= 1 - others / (len(given) * STEPS) - CLOSE, "each other broker wastes at most one step"
     floor = FLOOR / (len(demands) + others + silent)
     assert divided.silent == pytest.approx(floor, rel=CLOSE)
     assert min(*divided.asking.values(), divided.others) >= floor * (1 - CLOSE)
@@ -43,4 +43,4 @@ def test_in_any_order_the_sum_is_within_the_quota_and_wastes_little_and_the_rest
         share = divided.asking[broker]
         if demand is None or share < min(demand, 1) * (1 - CLOSE):
             assert share >= most * (1 - CLOSE)
-            assert divided.others <= floor * (1 + CLOSE), "nothing is left over while somebody lacks"
+            assert divided.others <= floor * (1 + CLOSE), "others get only the floor while a broker lacks some"

@@ -58,7 +58,7 @@ def test_version_15_makes_100_samples_of_5_6() -> None:
     assert rate.admit(BURST, NOW)
     assert rate.windows(NOW) == (5.6,) * 100
     assert rate.measure(NOW) == 5.6
-    assert rate.admit(200, NOW + 60 * SECOND), "spread over all windows on top of what they hold"
+    assert rate.admit(200, NOW + 60 * SECOND), "version 15 spreads the burst over all windows, on top of their values"
     assert rate.windows(NOW + 60 * SECOND) == pytest.approx((7.6,) * 40 + (2.0,) * 60)
 
 
@@ -105,10 +105,10 @@ def admitted_in_an_hour(each: int, every_ms: int) -> list[int]:
 def test_in_the_long_run_the_token_bucket_alone_keeps_to_the_quota() -> None:
     """Kafka keeps a debt for this reason: 1000 mutations at once every 100 s are 10/s at a quota of 5/s."""
     buckets, diffs, v15s = (admitted / (5 * 3600) for admitted in admitted_in_an_hour(1000, every_ms=1000))
-    assert buckets <= 1 + 1500 / (5 * 3600), "the burst and one request are in it"
+    assert buckets <= 1 + 1500 / (5 * 3600), "the bucket admits the burst and one request besides the quota"
     assert (diffs > 1.9, v15s > 3.8) == (True, True)
     buckets, diffs, v15s = (admitted / (5 * 3600) for admitted in admitted_in_an_hour(1, every_ms=50))
-    assert max(buckets, diffs) <= 1.03, "the burst is in it"
+    assert max(buckets, diffs) <= 1.03, "the bucket and the diff also admit the burst"
     assert 0.999 <= v15s / (2 * 100 / 101) <= 1.03
 
 

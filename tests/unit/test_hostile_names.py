@@ -81,7 +81,7 @@ def filled(kind: Any, text: str, flag: bool, number: float, member: int) -> Any:
         return (fill(arguments[0]),)
     if origin in (set, frozenset):
         return origin((fill(arguments[0]),))
-    raise TypeError(f"no hostile value is known of {kind}")
+    raise TypeError(f"filled() has no hostile value of the type {kind}")
 
 
 class Numbers(dict[Any, Any]):
@@ -160,10 +160,10 @@ def test_nothing_commands_a_terminal_or_forges_a_line(draw: Callable[[Value, Con
         draw(partial(filled, text=text, flag=flag, number=number, member=member), screen)
         out = "\n".join(map(str.rstrip, stream.getvalue().split("\n")))  # a screen's lines are padded with blanks
         strange = {char for char in out if not char.isprintable() and char != "\n"}
-        assert not strange, f"{strange} in {out[:2000]!r}"
+        assert not strange, f"unprintable {strange} in {out[:2000]!r}"
         assert not [line for line in out.splitlines() if line.lstrip().startswith(FORGED)], out
         if draw is not draw_findings:  # text of the operator's own files is shown in full
-            assert len(out) < 50_000, "a name that is far too long is cut"
+            assert len(out) < 50_000, "a very long name is cut"
 
 
 @pytest.mark.proves("faults.names")
@@ -203,4 +203,4 @@ def test_in_any_line_of_a_log_that_forgot_to_escape_it() -> None:
         record = logging.LogRecord("x", logging.ERROR, "", 1, "it is %s", (name,), (ValueError, error, None))
         handler.emit(record)
     assert all(char.isprintable() or char in "\n\t" for char in stream.getvalue())
-    assert all(line.startswith("  ") for line in stream.getvalue().splitlines()[1:]), "none looks like the log's own"
+    assert all(line.startswith("  ") for line in stream.getvalue().splitlines()[1:]), "no line can pass as a log record"

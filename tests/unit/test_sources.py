@@ -43,7 +43,7 @@ def test_no_private_module_of_a_library_is_imported() -> None:
         for alias in names:
             name = f"{getattr(node, 'module', '')}.{alias.name}".lstrip(".")
             private = [part for part in name.split(".") if part.startswith("_") and not part.startswith("__")]
-            assert not private or name.startswith("quotahost."), f"{place}: {name}"
+            assert not private or name.startswith("quotahost."), f"{place}: {name} is private"
 
 
 def test_only_the_console_writes_to_a_terminal() -> None:

@@ -13,7 +13,7 @@ checks a plugin against the contract; an error of a check has the number of the 
     on the host thread, when the broker starts or when a live change names the plugin. The host never imports a plugin
     that the broker's properties don't name. If a named plugin can't be imported, built or started, the broker doesn't
     start, or the broker refuses the live change; one error gives the reason. Imported code stays until the broker
-    restarts or a new ``python.generation`` starts a new Python.
+    restarts or, with ``python.process=child``, a new ``python.generation`` starts a new Python.
  2. Building. The host calls the entry point with one argument, a :class:`Context`, and the result is the plugin. So an
     entry point is a class whose ``__init__`` takes the context, or a function that returns the plugin. Building must
     not do I/O that may block. If the entry point has an attribute ``Section``, a pydantic model, the host validates the
@@ -57,7 +57,7 @@ checks a plugin against the contract; an error of a check has the number of the 
     characters. For client-ids of more than 256 characters, or with CR, U+0085, U+2028 or U+2029, quotahost asks about
     one client of the principal, ``<long>``.
 12. Limits. A policy may have the methods ``soft_limit``, ``hard_limit``, ``breaches_soft_limit`` and
-    ``breaches_hard_limit``; it has all four or none. The methods agree with ``quota_factor``: the factor of a volume is
+    ``breaches_hard_limit``; it has all four or none. They must agree with ``quota_factor``: the factor of a volume is
     0 if the volume breaches the hard limit, and 1 if it doesn't breach the soft limit. If a limit is not None, the
     volume breaches the limit from its level on. No volume reaches the hard limit before the soft limit. The host asks
     for the limits of this broker's volumes after their factors, and shows the limits in the metrics. If a limit method

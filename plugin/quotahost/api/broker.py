@@ -93,8 +93,8 @@ class Metrics(Protocol):
 def texts(*names: str) -> tuple[str, ...]:
     """Return type, name and attribute if they are valid.
 
-    Raises TypeError if one of them is no str, and ValueError if JMX can't have the type. Otherwise Java would drop the
-    call silently, or Kafka would log a stack trace that doesn't name the plugin.
+    Raises TypeError if one of them is no str, and ValueError if JMX can't have the type. Without this check Java would
+    drop the call silently, or Kafka would log a stack trace that doesn't name the plugin.
     """
     if not all(isinstance(name, str) for name in names):
         raise TypeError(f"type, name and attribute of a number are texts, not {names!r:.200}")

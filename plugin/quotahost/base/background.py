@@ -95,7 +95,7 @@ class LineLimit:
     def left_out(self) -> str:
         """The suffix for the next line, with the number of left-out lines, which is then reset; "" for none."""
         count, self._left_out = self._left_out, 0
-        return f" ({count} such lines were left out before)" if count else ""
+        return f" ({count} similar lines were left out before)" if count else ""
 
 
 class LoggedOnce:

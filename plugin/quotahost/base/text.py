@@ -69,7 +69,7 @@ def short(problem: Exception) -> str:
     while cause is not None and cause.getCause() is not None:
         cause = cause.getCause()
     first, last = (_line(str(each)) for each in (java or problem, cause or problem))
-    return f"{type(problem).__name__}: {first}" + ("" if last in first else f", because of {last}")
+    return f"{type(problem).__name__}: {first}" + ("" if last in first else f"; root cause: {last}")
 
 
 def _line(text: str) -> str:

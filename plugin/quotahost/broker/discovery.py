@@ -76,17 +76,18 @@ def load(role: Role, name: str, before: Callable[[str], None] = lambda text: Non
     matching = [entry for entry in known if entry.name == name]
     if not matching:
         like, names = nearest(name, sorted(known.names)), ", ".join(sorted(known.names))
-        stands = f"take it out of {PREFIX}{role.broker_property}, by kafka-configs.sh where Kafka stores that"
+        stands = f"remove it from {PREFIX}{role.broker_property} (if Kafka stores that, with kafka-configs.sh)"
         install = f"install its package, whose entry point is of the group {role.group}, or {stands}."
-        hint = f"did you mean {like!r}?" if like else "leave it empty for none." if name == "none" else install
-        raise PluginError(role, name, f"there is none; {hint} There are: {names}")
+        hint = f"did you mean {like!r}?" if like else "leave the property empty." if name == "none" else install
+        raise PluginError(role, name, f"no such plugin is installed; {hint} Installed plugins: {names}")
     origins = " and ".join(map(_origin, matching))
     if len(matching) > 1:
         raise PluginError(
             role, name, f"offered more than once, by {origins}; uninstall all but one, or give yours another name"
         )
     if not matching[0].pattern.match(matching[0].value):
-        raise PluginError(role, name, f"{origins} is not written as MODULE:CLASS, of letters, digits, _ and dots")
+        form = "write MODULE:CLASS with letters, digits, _ and dots"
+        raise PluginError(role, name, f"the entry point {origins} is invalid; {form}")
     if matching[0].module not in sys.modules and not is_own(matching[0].module):
         before(f"{role} {name!r} is being imported: {origins}")
     with failing(role, name, f"{origins} fails to import"):
@@ -107,7 +108,7 @@ def _offered(role: Role, name: str = "*") -> EntryPoints:
         return EntryPoints(dict.fromkeys(entry_points(group=role.group)))
     except Exception as error:  # importlib reads the entry points of all packages, so one broken package hides all
         text = f"the entry points of {_broken_package()} can't be read ({type(error).__name__}: {error})"
-        raise PluginError(role, name, f"{text}; install it anew") from error
+        raise PluginError(role, name, f"{text}; reinstall the package") from error
 
 
 def _broken_package() -> str:
@@ -181,7 +182,7 @@ def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
     try:
         with failing(role, context.name, "cannot be built", secrets):
             plugin = entry(context)
-        with failing(role, context.name, "is not fit for its role", secrets):
+        with failing(role, context.name, "does not implement its role", secrets):
             _check(role, plugin)  # checked now, because the host may call a method only hours later
     except BaseException:
         # No other code has the plugin, so this code must close it: it may have started threads.
@@ -246,7 +247,7 @@ def survey() -> list[Found]:
     for group in sorted(entry_points().groups - set(known.values())):
         if group.lower().startswith("quotahost"):
             hint = meant(group.rpartition(".")[2], known, f"there are {', '.join(known.values())}", "quotahost.")
-            error = f"nobody reads its group {group}; {hint}"
+            error = f"{group} is not an entry point group of quotahost; {hint}"
             found += [_found("entry point", entry, error) for entry in entry_points(group=group)]
     return found
 
@@ -258,7 +259,7 @@ def _found(role: str, entry: EntryPoint, error: str) -> Found:
 
 def _unusable(role: Role, name: str) -> str:
     if not NAME.fullmatch(name):
-        return "no property can have its name; write one of letters, digits, - and _"
+        return "a property can't name this plugin; use letters, digits, - and _ in its name"
     try:
         plugin = load(role, name)
         with failing(role, name, "cannot check its settings"):

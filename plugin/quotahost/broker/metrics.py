@@ -46,7 +46,7 @@ OF_PLUGINS: Final = (
 )  # fmt: skip
 
 _BY_CLIENT: Final = "user, client_id, scope, type"
-_DISKS: Final = "a factor source (`load` alone is none), `publish-volumes`"
+_DISKS: Final = "a factor source (except `load`), `publish-volumes`"
 _TOPICS: Final = (
     "`snapshots`, `cluster-volumes`, `publish-volumes`, `publish-usage` (and `publish-usage-looks`, "
     "`publish-usage-watch`, `publish-usage-quotas`), `cluster-quota` (and `cluster-quota-quotas`)"
@@ -67,10 +67,10 @@ CATALOGUE: Final = (
         ("Changes", "changes", COUNTER, "Clients whose new answers differed from the ones before."),
         ("Factor", "factor", GAUGE, "The factor in force, 0..1."),
         ("LimitFactor", "limit_factor", GAUGE,
-         "What the limits are multiplied by now: on its way to the factor, down or up, or held by the fence."),
+         "The number by which produce limits are multiplied now: it moves to the factor, or the fence holds it."),
         ("State", "state", GAUGE, "0 OPEN, 1 THROTTLE, 2 PAUSE."),
         ("AffectedTopics", "affected_topics", GAUGE,
-         "Topics whose writers alone the factor is for (factor.scope=topics); 0 while it is for all clients."),
+         "Topics to whose writers alone the factor applies (factor.scope=topics); 0 while it applies to all clients."),
         ("Marked", "marked", GAUGE, "Clients that are marked as writers of such topics."),
         ("Resolved", "resolved", COUNTER, "New clients resolved."),
         ("ResolveTimeP50", "resolve_time_p50_seconds", GAUGE,
@@ -80,39 +80,40 @@ CATALOGUE: Final = (
     )),
     *_bean(CLIENTS, label=_BY_CLIENT, shown_by="every broker, for at most `metrics.clients`", rows=(
         ("Rate", "client_rate", GAUGE,
-         "What Kafka measures for a client, or for all who share its quota, in the unit of the quota type (bytes/s, "
-         "percent of a thread, mutations/s): of those that are held back, then of the busiest of each type."),
-        ("Quota", "client_quota", GAUGE, "Their quota before factor and floor; none while it is unlimited."),
-        ("Limit", "client_limit", GAUGE, "What Kafka is given; none while it is unlimited."),
+         "What Kafka measures for a client, or for all clients that share its quota, in the unit of the quota type "
+         "(bytes/s, percent of a thread, mutations/s): clients that are held back, then the busiest of each type."),
+        ("Quota", "client_quota", GAUGE, "Their quota before factor and floor; no value while it is unlimited."),
+        ("Limit", "client_limit", GAUGE, "The limit that Kafka gets; no value while it is unlimited."),
         ("DelayMs", "client_delay_seconds", GAUGE,
-         "By how long Kafka has delayed their responses: the mean of those that it delayed in the last 30 to 60 s."),
+         "Mean delay of the responses that Kafka has delayed in the last 30 to 60 s."),
     )),
     Described(CLIENTS, "Bound", "client_bound", GAUGE,
-        "1 for each that is held back now: by its `quota`, the `factor`, the `floor`, the `fence`, a `topic quota`; "
-        "or that a rule in shadow would hold back, `shadow: RULE`.",
+        "1 for each client that is held back now, by its `quota`, the `factor`, the `floor`, the `fence` or a "
+        "`topic quota`, or that a rule in shadow would hold back (`shadow: RULE`).",
         label=f"{_BY_CLIENT}, by", shown_by="every broker, for at most `metrics.clients`"),
     *_bean("Budget", label="budget", shown_by="`budgets=on`", rows=(
         ("Bytes", "budget_bytes", GAUGE, "How much the topics of a budget of storage may take in the cluster."),
         ("Used", "budget_used_bytes", GAUGE, "How much they take, as this broker knows it."),
         ("Factor", "budget_factor", GAUGE,
-         "The factor for those who write to them, 0..1; at 0 their requests are turned back."),
+         "The factor for clients that write to these topics, 0..1; at 0 their requests are turned back."),
     )),
     *_bean("Fence", rows=(
         ("Installed", "fence_installed", GAUGE,
          "1 if this broker's authorizer is the fence: without it PAUSE only slows producers."),
         ("Closed", "fence_closed", GAUGE,
-         "1 while produce requests are turned back; while the factor is in shadow, they would be."),
+         "1 while produce requests are turned back, or would be if the factor were not in shadow."),
         ("Rejections", "fence_rejections", COUNTER, "Produce requests turned back."),
         ("Shadowed", "fence_shadowed", COUNTER,
          "Produce requests that the fence would have turned back, had the factor not been in shadow."),
         ("RejectedBytes", "fence_rejected_bytes", COUNTER,
-         "Bytes of record batches that were turned back; 0 if this Kafka doesn't tell the sizes of requests."),
+         "Bytes of record batches that were turned back; 0 if this Kafka doesn't report the sizes of requests."),
         ("Mutes", "fence_mutes", COUNTER,
-         "Connections that were muted for a quota window, since their client sends on too much that is turned back, "
-         "by the fence or by topic quotas."),
+         "How often a connection was muted for a quota window because its client went on sending too much that was "
+         "turned back, by the fence or by topic quotas."),
         ("CreationsRefused", "creations_refused", COUNTER,
          "Requests to create topics or partitions that this controller has refused in a PAUSE (pause.creation)."),
-        ("CreationsShadowed", "creations_shadowed", COUNTER, "The same, had the factor not been in shadow."),
+        ("CreationsShadowed", "creations_shadowed", COUNTER,
+         "Requests to create topics or partitions that this controller would have refused, were the factor enforced."),
     )),
     *_bean("TopicQuotas", rows=(
         ("Threshold", "topic_quotas_threshold_bytes", GAUGE,
@@ -120,12 +121,12 @@ CATALOGUE: Final = (
         ("Rate", "topic_quotas_rate_bytes", GAUGE,
          "Bytes/s that this broker takes in, by its one-minute rate; 0 without topic quotas."),
         ("Share", "topic_quotas_share_bytes", GAUGE, "Bytes/s expected of each topic without a threshold of its own."),
-        ("Over", "topic_quotas_over", GAUGE, "Topics that producers are turned back from, or would be."),
+        ("Over", "topic_quotas_over", GAUGE, "Topics to which requests are turned back, or would be without shadow."),
         ("Rejections", "topic_quotas_rejections", COUNTER, "Produce requests turned back by topic quotas."),
         ("Shadowed", "topic_quotas_shadowed", COUNTER,
          "Produce requests that topic quotas would have turned back, had the thresholds not been in shadow."),
         ("RejectedBytes", "topic_quotas_rejected_bytes", COUNTER,
-         "Bytes of record batches that topic quotas have turned back; 0 if this Kafka doesn't tell the sizes of "
+         "Bytes of record batches that topic quotas have turned back; 0 if this Kafka doesn't report the sizes of "
          "requests."),
         ("Failed", "failed_appends", COUNTER,
          "Appends that failed for any other reason (Kafka's FailedProduceRequestsPerSec)."),
@@ -141,8 +142,8 @@ CATALOGUE: Final = (
          "Scopes of clients, or topics, that take more now than the rule would let through; the factor, each topic and "
          "each supplier is a rule."),
         ("Unmeasured", "shadow_unmeasured", GAUGE,
-         "Scopes of clients for which that can't be told: Kafka measures them together with others."),
-        ("Seconds", "shadow_seconds", COUNTER, "For how many seconds each of them was over it, added up."),
+         "Scopes whose use is unknown because Kafka measures them together with others."),
+        ("Seconds", "shadow_seconds", COUNTER, "For how many seconds each scope or topic was over the rule, added up."),
         ("Bytes", "shadow_bytes", COUNTER,
          "Bytes beyond what the rule would have let through; for quotas, of produce and fetch."),
     )),
@@ -167,20 +168,20 @@ CATALOGUE: Final = (
     Described("Watch", "Errors", "watch_errors", COUNTER,
         "Failures of the threads that go on without Python; each is tried again."),
     Described("ImpatientClients", "Connections", "impatient_connections", GAUGE,
-        "Connections of clients whose library gives up within a minute of a PAUSE by default, by what they call "
-        "their software (KIP-511); `unknown`: they send no name, like kafka-go, kafkajs, aiokafka and "
+        "Connections of clients whose library gives up within a minute of a PAUSE by default, by the client software "
+        "name (KIP-511); `unknown`: clients that send no name, like kafka-go, kafkajs, aiokafka and "
         "kafka-python 2, and brokers that copy replicas. A listener for brokers alone does not count. As of at most a "
         "minute ago.", label="software"),
     Described("Internals", "Missing", "internals_missing", GAUGE,
-        "1 if this Kafka has not, or not as quotahost knows it, what quotahost uses of it though it is no public API; "
-        "the broker's log says what is weaker then.", label="internal"),
+        "1 if this Kafka lacks a non-public API that quotahost uses, or has another form of it; the broker's log says "
+        "which feature is limited.", label="internal"),
     Described("Plugin", "Errors", "plugin_errors", COUNTER, "Failures of a plugin.", label="plugin"),
     # The host and the plugins publish the following MBeans.
     *_bean("Factor", rows=(
         ("Transitions", "transitions", COUNTER, "Changes between OPEN, THROTTLE and PAUSE."),
         ("LackOfData", "lack_of_data", GAUGE, "1 while lack of data lowers the factor in force (proposal 035)."),
         ("Unknown", "unknown", GAUGE,
-         "1 while the state of a broker or volume is unknown or awaited, whatever follows from it."),
+         "1 while the state of a broker or volume is unknown or not yet known, even if the factor doesn't change."),
     )),
     # The value of a metric is a number, so the cause is the name of the MBean.
     Described("Cause", "Factor", "cause", GAUGE,
@@ -192,7 +193,7 @@ CATALOGUE: Final = (
     *_bean("Load", shown_by="`load`", rows=(
         ("HandlersIdle", "load_handlers_idle", GAUGE,
          "The share of the last interval, 0..1, in which this broker's request handlers were idle."),
-        ("NetworkIdle", "load_network_idle", GAUGE, "The same of its network threads."),
+        ("NetworkIdle", "load_network_idle", GAUGE, "The same for its network threads."),
         ("Queued", "load_queued_requests", GAUGE, "Requests that wait for a handler."),
     )),
     *_bean("Volume", label="volume", shown_by=_DISKS, rows=(
@@ -214,7 +215,7 @@ CATALOGUE: Final = (
     Described("Cordon", "LogDirs", "cordoned_log_dirs", GAUGE,
         "Log directories of this broker that are cordoned by the task.", shown_by="`cordon`"),
     Described("Connection", "Connected", "connected", GAUGE,
-        "1 while the plugin's own client reaches its topic in the cluster (proposal 035); 0 also before there is one.",
+        "1 while the plugin's own client reaches its topic in the cluster (proposal 035); 0 also before it exists.",
         label="plugin", shown_by=_TOPICS),
     Described("Publication", "Errors", "publication_errors", COUNTER,
         "Snapshots, and records of usage, that could not be published (proposal 035).",
@@ -240,12 +241,13 @@ CATALOGUE: Final = (
         ("Missing", "brokers_missing", GAUGE, "Brokers in service without a snapshot."),
         ("Stale", "brokers_stale", GAUGE, "Brokers in service whose newest snapshot is older than validity."),
         ("LastKnown", "brokers_last_known", GAUGE,
-         "Brokers whose last known volumes count, since they are fenced or have just come back."),
+         "Brokers whose last known volumes count because they are fenced or have just come back."),
     )),
     Described("Refused", "Records", "refused_records", COUNTER,
-        "Records of a topic that a reader refused, by reason; `late`: a newer one was there; `other-pipeline`: two "
-        "pipelines run; `behind`: the pipeline is; `ahead`: its run is still to come; `stranger`: the broker isn't "
-        "registered; `cluster`: another cluster's; `crowd`: of more than 16 who watch, the one heard longest ago.",
+        "Records of a topic that a reader refused, by reason; `late`: a newer one was read before; `other-pipeline`: "
+        "two pipelines run; `behind`: the pipeline is behind; `ahead`: its run begins in the future; `stranger`: the "
+        "broker isn't registered; `cluster`: it is of another cluster; `crowd`: more than 16 watchers, so the one not "
+        "heard for the longest time is dropped.",
         label="reason", shown_by=_READERS),
     *_bean("ClusterRecord", shown_by=_CLUSTER, rows=(
         ("Age", "cluster_record_age_seconds", GAUGE,

@@ -73,7 +73,7 @@ def _check_policy(admin: AdminClient, topic: str) -> None:
     with suppress(KafkaException):  # the client may lack DescribeConfigs
         policy = described(admin, ResourceType.TOPIC, topic, _WAIT)["cleanup.policy"].value or ""
         if "compact" not in policy:
-            text = "topic %s has cleanup.policy=%s: set compact, or it grows and loses records of silent brokers"
+            text = "topic %s has cleanup.policy=%s: set compact, or the topic grows and loses records of idle brokers"
             log.warning(text, topic, policy)
 
 

@@ -110,7 +110,7 @@ def no_right(right: str, of: str, config: Mapping[str, Any]) -> tuple[str, str]:
     """
     to, what = "docs/security.md", of.rpartition("--")[2]
     if str(config.get("security.protocol", "PLAINTEXT")).upper() == "PLAINTEXT":
-        return f"User:ANONYMOUS may not {right} {what}", f"log in, by --client-config or a broker's kafka.* ({to})"
+        return f"User:ANONYMOUS may not {right} {what}", f"log in with --client-config or a broker's kafka.* ({to})"
     # The name is unknown if the client logs in with a certificate: the broker maps it to a principal.
     name = quote(f"User:{config.get('sasl.username', 'NAME')}")
     command = f"kafka-acls.sh --add --allow-principal {name} --operation {right} {of}"
@@ -125,7 +125,7 @@ def lacked(error: KafkaError, right: str, topic: str, config: Mapping[str, Any])
 
 
 def partitions(client: AdminClient | Consumer, topic: str, wait: float) -> list[int]:
-    """The numbers of a topic's partitions. Raises KafkaException if the topic is absent, or after ``wait`` s."""
+    """The numbers of a topic's partitions. Raises KafkaException if it is absent, or no answer comes in ``wait`` s."""
     metadata = client.list_topics(topic, timeout=wait).topics[topic]
     if metadata.error is not None:  # librdkafka reports an absent topic here and raises nothing
         raise KafkaException(metadata.error)
@@ -181,23 +181,23 @@ _ALERT: Final = "SSL alert number"
 #: The reason and its remedy, by a sign in an error: a part of librdkafka's text, or its code. The first error with a
 #: sign wins, and its first sign in this order. librdkafka doesn't say why it doesn't trust a certificate.
 _WORDS: Final[Mapping[str | int, str]] = {
-    "certificate verify failed": "TLS fails: its certificate is not trusted (ssl.ca.location; in the names of Java's "
-    "client ssl.truststore.location), has expired, or is another host's (ssl.endpoint.identification.algorithm)",
-    _ALERT: "TLS fails: it refuses this client's certificate or misses one (ssl.certificate.location and "
-    "ssl.key.location; in the names of Java's client ssl.keystore.location), or takes other versions",
-    "SSL_HANDSHAKE": "TLS fails: its listener has none (security.protocol)",
+    "certificate verify failed": "TLS fails: the broker's certificate is not trusted (ssl.ca.location; in Java's names "
+    "ssl.truststore.location), has expired, or is for another host (ssl.endpoint.identification.algorithm)",
+    _ALERT: "TLS fails: the broker refuses this client's certificate or requires one (ssl.certificate.location and "
+    "ssl.key.location; in Java's names ssl.keystore.location), or uses other TLS versions",
+    "SSL_HANDSHAKE": "TLS fails: the broker's listener doesn't use TLS; check security.protocol",
     KafkaError._SSL: "TLS fails",
     "OAUTHBEARER token": "no token comes from sasl.oauthbearer.token.endpoint.url: it doesn't answer, or refuses the "
     "client's id or secret",
-    "current SASL state": "its listener has no SASL (security.protocol)",
-    "supported mechanisms": "its listener has another sasl.mechanism",
-    KafkaError._AUTHENTICATION: "it refuses the user, the password or the mechanism",
-    KafkaError._RESOLVE: "its name can't be resolved",
-    "Connection refused": "nobody listens there",
+    "current SASL state": "the broker's listener doesn't use SASL; check security.protocol",
+    "supported mechanisms": "the broker's listener uses another sasl.mechanism",
+    KafkaError._AUTHENTICATION: "the broker refuses the user, the password or the mechanism",
+    KafkaError._RESOLVE: "the host name can't be resolved",
+    "Connection refused": "no process listens on this address",
 }
 #: If a broker closes a new connection without an error, librdkafka reports only that all brokers are down.
-_CLOSED: Final = "it closes the connection: its listener asks for another security.protocol or sasl.mechanism"
-_SWALLOWED: Final = "nothing came back: see whether the broker hangs, or the network, or a firewall, swallows packets"
+_CLOSED: Final = "the broker closes the connection: it requires another security.protocol or sasl.mechanism"
+_SWALLOWED: Final = "no answer: the broker may hang, or the network or a firewall may drop packets"
 
 
 class NoAnswer(QuotahostError):
@@ -226,7 +226,7 @@ def connect(config: Mapping[str, Any], wait: float, topic: str | None = None, mo
         admin = AdminClient(options)
     except KafkaException as failure:
         text = failure.args[0].str()
-        hint = "; is ssl.key.password right, and a key in the file?" if "ssl.key.location failed" in text else ""
+        hint = "; check the file's key and ssl.key.password" if "ssl.key.location failed" in text else ""
         raise NoAnswer(_QUOTED.sub("", text) + hint) from None
     setup = int(options["socket.connection.setup.timeout.ms"]) / 1000
     # Each step is short, because Python handles Ctrl-C only between two steps.
@@ -267,7 +267,7 @@ def _no_address(config: Mapping[str, Any]) -> str:
     servers = str(config.get("bootstrap.servers", "unknown"))
     schemes = {address.strip().lower().partition("://")[0] for address in servers.split(",") if "://" in address}
     if schemes - {str(config.get("security.protocol", "plaintext")).lower()}:
-        return "its address is HOST:PORT, with commas between several, and no URL; security.protocol says the rest"
+        return "write HOST:PORT, separated by commas, without ://; set security.protocol instead"
     return "" if servers.strip(", ") else "no address is given"
 
 

@@ -16,8 +16,8 @@ _DELIVERY_MS: Final = 30_000
 #: If brokers don't authenticate clients, the fence lets this client.id pass: operators watch most during a PAUSE.
 _WATCHER: Final = "quotahost-top"
 _MAKE: Final = (
-    "run the task publish-usage on the brokers (client.quota.callback.tasks), which makes those of who watches; or "
-    "name another topic"
+    "add publish-usage to client.quota.callback.tasks on the brokers (it creates the watch and looks topics), or name "
+    "another topic"
 )
 
 
@@ -28,8 +28,8 @@ def _failed(error: KafkaError, topic: str, right: str, config: Mapping[str, Any]
     if words := lacked(error, right, topic, config):
         return Unusable(*words)
     if error.code() < 0:  # librdkafka's own error: no broker answered
-        return Unusable(f"no broker answers for {topic}: {error.str()}", "see whether it is in service")
-    return Unusable(f"{topic} can't be used: {error.str()}", "see how it is kept (quotahost doctor --against)")
+        return Unusable(f"no broker answers for {topic}: {error.str()}", "check that the brokers run and are reachable")
+    return Unusable(f"{topic} can't be used: {error.str()}", "check its configuration (quotahost doctor --against)")
 
 
 def _options(config: Mapping[str, str], client_id: str) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class CompactedTopic:
             if messages:
                 came_at = time.monotonic()
             elif time.monotonic() - came_at > _WAIT:
-                raise Unusable(f"topic {self.name} can't be read: nothing came within {_WAIT:g} s", "try again")
+                raise Unusable(f"topic {self.name} can't be read: no record arrived within {_WAIT:g} s", "try again")
             for message in messages:
                 error: Any = message.error()
                 if error is None:

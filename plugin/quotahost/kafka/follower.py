@@ -64,7 +64,7 @@ def refusals_counted(context: Context[object], topic: str, record: OnRecord) -> 
         except Refused as refused:
             context.metrics.count("Refused", refused.reason, "Records")
             whose = printable((key or b"").decode(errors="replace"))
-            fault.report("a record of %s was refused, what was known of %s stays: %s", topic, whose, refused)
+            fault.report("a record of %s with key %s was refused, the last valid one stays: %s", topic, whose, refused)
 
     return take
 
@@ -138,7 +138,7 @@ class Follower:
             except NoAnswer as failure:
                 self._connection.fails(failure)
             except Exception:  # for example of the callback ``record``; the thread must go on
-                text = "following %s failed; it is read again from its beginning, again and again"
+                text = "reading topic %s failed; it is read again from its beginning"
                 self._fault.report(text, self._topic, exc_info=True)
             # Pause after a lost position, too: an absent or unreadable topic must not be requested without a pause.
             self._stop.wait(self._pause)

@@ -92,7 +92,7 @@ class LatestRecord(Generic[P]):
         """
         run = record.run
         if run > self._wall() * 1000 + MAX_AHEAD_MS:
-            why = "a run is a time of launch in ms, and that one is still to come"
+            why = "the run (the pipeline's launch time in ms) lies in the future; check the pipeline's clock"
             raise Refused("ahead", f"records of run {run} are refused: {why}")
         with self._lock:
             kept = self._kept
@@ -102,9 +102,9 @@ class LatestRecord(Generic[P]):
         if not live or _order(record) == _order(kept.record):  # it was read before, or was published twice
             return
         if run == kept.record.run:
-            raise Refused("late", f"a newer one of run {run} was there before")
-        text = f"two pipelines run for this cluster: those of run {run} are refused, those of a newer run are taken"
-        raise Refused("other-pipeline", text)
+            raise Refused("late", f"a newer record of run {run} was read before")
+        why = f"records of run {run} are refused because a newer run publishes; stop one pipeline"
+        raise Refused("other-pipeline", f"two pipelines run for this cluster; {why}")
 
     def remove(self) -> None:
         """Make the kept record stale, because a tombstone was read."""

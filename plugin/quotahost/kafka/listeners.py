@@ -202,4 +202,4 @@ def no_login(config: Mapping[str, object]) -> str:
     # librdkafka itself reports any other word, maybe a password in the wrong line, as an unknown mechanism.
     names, needs = _LOGINS.get(str(mechanism), ("", ""))
     lacks = of_sasl and not any(name.startswith(names) for name in config)
-    return f"sasl.mechanism={mechanism} takes {needs}" if lacks else ""
+    return f"sasl.mechanism={mechanism} needs {needs}" if lacks else ""

@@ -67,5 +67,5 @@ class RegisteredBrokers(ClusterPoll):
         def period() -> float:
             return min(_PERIOD, context.settings.validity.total_seconds() / _OF_VALIDITY)
 
-        failure = "the cluster doesn't say which brokers are registered; the last answer holds: %s"
+        failure = "can't list the registered brokers; the last list stays in use: %s"
         super().__init__(context, f"{context.name}-registered-brokers", ask, period, failure)

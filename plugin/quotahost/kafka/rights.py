@@ -26,7 +26,7 @@ from quotahost.kafka.client import DENIED, NoAnswer, answer
 from quotahost.records.topics import GROUPS
 
 _WAIT: Final = 10.0  # seconds
-_SILENT: Final = "it lets this client connect, and then doesn't answer in time"
+_SILENT: Final = "the broker accepts the connection but doesn't answer in time"
 #: The operations that change a topic or its records; a client with the right to one can lie to the brokers.
 CHANGES: Final = frozenset({"Write", "Create", "Delete", "Alter", "AlterConfigs", "All", "Any"})
 _ASKED: Final = ("cleanup.policy", "min.insync.replicas", "max.message.bytes", "message.timestamp.type")
@@ -47,7 +47,7 @@ class Shape:
 class Rights:
     """A cluster's answers about some topics, and about the client that asks."""
 
-    #: The operations that the client may do, by topic, named as in ACLs; none for a denied topic.
+    #: The operations that the client may do, by topic, named as in ACLs; an empty set for a denied topic.
     own: Mapping[str, frozenset[str]]
     cluster: frozenset[str]  # the operations that it may do on the cluster; all, if there is no authorizer
     acls: Mapping[str, Holders] | None  # by topic, the holders of ACLs; None if the client may not describe ACLs

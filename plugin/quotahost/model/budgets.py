@@ -83,7 +83,7 @@ def in_cluster(
 def as_volume(budget: Budget, used: int, topics: frozenset[str], soft_share: float) -> Volume:
     """A budget as a volume: ``soft_share`` (0.0 to 1.0) of its bytes is the soft limit, all its bytes the hard limit.
 
-    ``topics`` are the budget's topics on this broker: clients ask this broker to write to no other topics of it.
+    ``topics`` are the budget's topics on this broker; clients can write to none of its other topics here.
     """
     soft = Limit(LimitType.CONSUMED_BYTES, int(budget.bytes * exact(soft_share)))
     return Volume(BUDGET, budget.name, budget.bytes, used, soft, Limit(LimitType.CONSUMED_BYTES, budget.bytes), topics)

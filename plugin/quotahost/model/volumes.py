@@ -96,7 +96,7 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class ClusterVolumes:
-    """The latest volumes of the brokers in service, or why they are unknown. Raises ValueError if a type is wrong."""
+    """The latest fresh volumes of brokers in service, or why they are unknown. Raises ValueError for wrong types."""
 
     volumes: tuple[Volume, ...]  # the known volumes; they decide the factor even while other volumes are unknown
     #: One sentence for each broker or volume whose state is unknown. The host applies ``fallback.action`` at once, so a
@@ -240,7 +240,7 @@ class SlowedBudget:
 class Affected:
     """The topics whose writers the factor is for; None instead of this object means all clients.
 
-    The factor is for all clients with ``factor.scope=cluster``, and while any volume is unknown. The host computes the
+    The factor is for all clients with ``factor.scope=cluster``, and while anything is unknown. The host computes the
     topics from the volumes, and Java (``Marks``) notes which clients write to them.
     """
 

@@ -1,4 +1,4 @@
-"""The query ``volumes`` keeps each broker's state (``pipeline/sql/state.sql``) and computes clusters' records of it.
+"""The query ``volumes`` keeps each broker's state (``sql/state.sql``), and computes the clusters' records from it.
 
 1. :func:`state` is the one stateful operator of the query: it keeps little of each broker, however long the topic is.
 2. :func:`rollup` runs on each batch of the state, with Spark's own functions. It reduces thousands of volumes to a few
@@ -244,7 +244,7 @@ def _fullest(trends: Iterable[VolumeTrend]) -> tuple[VolumeTrend, ...]:
 
 
 def _silent(kinds: Iterable[Kind]) -> tuple[VolumeTrend, ...]:
-    """Return the last volumes of silent brokers: each kind's fullest, then each kind's second; expired brokers last.
+    """Return silent brokers' last volumes: each kind's fullest, then each kind's second, etc.; expired brokers last.
 
     The volumes of a fenced broker still count, and only readers know whether a silent broker is fenced.
     """

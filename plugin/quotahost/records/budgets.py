@@ -22,7 +22,7 @@ _KEY: Final = b"budgets/"
 #: Error texts and Kafka's metric tags contain a budget's name. The name's length bounds the budgets of a snapshot.
 NAME: Final = re.compile(r"[A-Za-z0-9._*-]{1,64}")
 BudgetName = Annotated[str, Field(pattern=f"^{NAME.pattern}$")]
-#: A topic's name, or the beginning of names with a star at its end; the star alone means every topic.
+#: A topic's name, or the beginning of names with a star at its end; a star alone: all that don't begin with ``__``.
 PATTERN: Final = re.compile(r"[A-Za-z0-9._-]{1,249}|[A-Za-z0-9._-]{0,248}[*]")
 
 Of = Literal["leaders", "replicas"]

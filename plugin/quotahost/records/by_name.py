@@ -77,6 +77,6 @@ class LatestByName(ABC, Generic[_Name, _T]):
     def _keep(self, name: _Name, said: _T, octets: int) -> None:
         if name not in self.by_name:
             if len(self.by_name) >= self.most or self._octets + octets > self.most_octets:
-                raise Refused("size", f"more than {self.most:,} of them, or {self.most_octets:,} bytes of keys")
+                raise Refused("size", f"more than {self.most:,} names, or {self.most_octets:,} bytes of keys")
             self._octets += octets
         self.by_name[name] = said

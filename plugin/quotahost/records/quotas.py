@@ -48,7 +48,7 @@ def key_of(entity: Entity) -> bytes:
     """The record's key: ``users/alice``, ``clients/app``, ``users/alice/clients/app``, or ``users/<default>``.
 
     Names are percent-encoded as by Kafka's ``Sanitizer.sanitize``, so a user ``<default>`` is ``users/%3Cdefault%3E``.
-    Raises Refused (key) if a name is too long or no valid Unicode, or if the entity has no name.
+    Raises Refused (key) for names that are too long or no valid Unicode, an empty user, or only an empty client-id.
     """
     if entity == DEFAULT:
         return _DEFAULT.encode()
@@ -59,7 +59,7 @@ def key_of(entity: Entity) -> bytes:
     if octets > MAX_NAMES:
         raise Refused("key", f"the names have {octets:,} bytes, more than {MAX_NAMES:,}")
     if entity.user == "" or (entity.user is None and entity.client_id == ""):
-        raise Refused("key", "the entity has no name; Kafka's default is an entity of its own")
+        raise Refused("key", f"the entity has no name; for the default, use the key {_DEFAULT}")
     kinds = {"users": entity.user, "clients": entity.client_id}
     encoded = {kind: quote(name, safe="").replace("~", "%7E") for kind, name in kinds.items() if name is not None}
     return "/".join(f"{kind}/{name}" for kind, name in encoded.items()).encode()

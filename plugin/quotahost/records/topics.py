@@ -63,7 +63,7 @@ class Topic:
 SNAPSHOTS: Final = Topic(
     "__quotahost_snapshots",
     "each broker's volumes, by `publish-volumes`",
-    "stops all producers by a volume that is full, or hides one",
+    "stops all producers with an invented full volume, or hides a full one",
     (*_READS, *_WRITES), (*_READS, *_MAKES),
 )  # fmt: skip
 CLUSTER_VOLUMES: Final = Topic(
@@ -75,7 +75,7 @@ CLUSTER_VOLUMES: Final = Topic(
 USAGE: Final = Topic(
     "__quotahost_usage",
     "what each broker's busiest clients use, by `publish-usage`",
-    "draws other clients' cluster-wide quotas to one broker",
+    "moves other clients' cluster-wide quotas to one broker",
     _WRITES, (*_READS, *_MAKES),
 )  # fmt: skip
 SHARES: Final = Topic(
@@ -92,20 +92,20 @@ REFUSED: Final = Topic(
 )  # fmt: skip
 TICKS: Final = Topic(
     "__quotahost_ticks",
-    "by it time passes in the pipeline while no other record arrives",
+    "ticks, which let time pass in the pipeline while no record arrives",
     "keeps the pipeline busy",
     (), (*_READS, *_WRITES),
 )  # fmt: skip
 WATCH: Final = Topic(
     "__quotahost_watch",
-    "that somebody watches, by `quotahost top`",
-    "has brokers publish who uses what, every two seconds, and list the files of a volume",
+    "requests for looks, by `quotahost top`",
+    "makes brokers publish who uses what, every two seconds, and list the files of a volume",
     (*_READS, *_MAKES), watchers=("Write",),
 )  # fmt: skip
 LOOKS: Final = Topic(
     "__quotahost_looks",
     "who uses what, and what fills the volumes that are opened, by `publish-usage` while somebody watches",
-    "shows those who watch invented clients",
+    "shows invented clients to watchers",
     _WRITES, watchers=_READS,
 )  # fmt: skip
 QUOTAS: Final = Topic(

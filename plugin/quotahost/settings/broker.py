@@ -51,9 +51,9 @@ NO_SUPPLIER: Final = "no supplier is named {!r}"
 REMOVED: Final = {
     "factor.source.second": "snapshots stands by for cluster-volumes in any case; remove it",
     "inbox.max": "65,536 new clients can wait for the host; remove it",
-    "metrics.address": "metrics.port takes it, as ADDRESS:PORT, such as 0.0.0.0:9404; remove it",
+    "metrics.address": "metrics.port takes the address, too, as ADDRESS:PORT, such as 0.0.0.0:9404; remove it",
     "mode": "shadow=all puts all rules in shadow; remove it",
-    "pause.release": "its name is pause.resume.free-share; write that",
+    "pause.release": "it was renamed to pause.resume.free-share; use that name",
     "snapshots.expiry": "with fenced.brokers=unknown a fenced broker is unknown until it is back; remove it, and "
     "unregister a broker that is gone for good (kafka-cluster.sh unregister)",
     "start.timeout": "the start waits 30 s for the plugins; remove it, and on a very slow machine set the JVM option "
@@ -135,7 +135,7 @@ def _path(name: str, known: Mapping[str, Property]) -> tuple[str, ...] | Problem
 
 def _unknown(name: str, known: Iterable[str]) -> str:
     like = nearest(name, [*(k for k in known if not k.endswith("*")), *SYNONYMS])
-    remove = "remove it; `quotahost properties` lists all there are"
+    remove = "remove it; `quotahost properties` lists all properties"
     return f"unknown property; {f'did you mean {PREFIX}{like}?' if like else remove}"
 
 
@@ -176,12 +176,12 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
         yield Problem(f"{PREFIX}shadow", f"{NO_SUPPLIER.format(name)}; {hint}", f"{SUPPLIER}{name}")
     spared = {*settings.spared_topics}
     for topic in (topic for topic, _ in settings.topics.thresholds if topic in spared):
-        why = "it is quotahost's own, or among topics.spared; remove one"
+        why = "it is quotahost's own, or in topics.spared; remove its threshold, or remove it from that list"
         wrong = f"topic {topic} has a threshold, but is never turned back: {why}"
         yield Problem(f"{PREFIX}topics.bytes.in.per.sec.threshold", wrong)
     if settings.budgets == "on" and settings.factor_source not in SNAPSHOT_READERS:
         needed = f"{PREFIX}factor.source={' or '.join(SNAPSHOT_READERS)}"
-        wrong = f"on needs {needed}, by which brokers know what the others hold; set one of them, or off"
+        wrong = f"on needs {needed}, because brokers learn from it how much the others use; set one of them, or off"
         yield Problem(f"{PREFIX}budgets", wrong)
     publishes = settings.factor_source in SNAPSHOT_READERS or "publish-volumes" in settings.tasks
     periods = {
@@ -191,7 +191,7 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
     for name, period in periods.items():
         if _PERIODS * period > settings.validity:
             wrong = f"{show_duration(period)} is more than half of validity ({show_duration(settings.validity)})"
-            consequence = "so that brokers or disks at rest would count as unknown; shorten the one, or raise the other"
+            consequence = "so that brokers or disks at rest would count as unknown; shorten it, or raise validity"
             yield Problem(f"{PREFIX}{name}", f"{wrong}, {consequence}")
 
 

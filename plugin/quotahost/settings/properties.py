@@ -100,20 +100,20 @@ class PluginSettings(Frozen):
     supplier_combine: Annotated[Literal["first", "most-constraining"], types.ONE_OF] = declare(
         "supplier.combine", default="first"
     )
-    """Which answer counts where several suppliers have one. `first`: for each quota type, that of the first supplier.
+    """Which quota counts if several suppliers give one. `first`: for each quota type, that of the first supplier.
     `most-constraining`: the smallest rate of all, so that a supplier can only lower what another one gives; unlimited
     is the largest."""
     static: StaticSettings = Field(default_factory=StaticSettings)
     factor_sources: types.Names = declare(
         "factor.source", default=_sources, words="local if a static.storage limit is set, else empty"
     )
-    """Where the state of the disks, and so the factor, comes from; beside it sources that are for single quota types,
-    such as `load`. One source watches the disks, and is named first. While no records reach `cluster-volumes`,
-    `snapshots` answers in its place."""
+    """The plugin that reports how full the disks are. Sources for single quota types, such as `load`, follow it. While
+    no records reach `cluster-volumes`, `snapshots` answers in its place."""
     factor_interval: Duration = declare("factor.interval", default="250ms")
-    """How often the factor sources are read, and so how late they are heard at most. Keep it well below `validity`."""
+    """How often the factor sources are read: a new state is noticed after this time at most. Keep it well below
+    `validity`."""
     policy: types.Name = declare("policy", default=_policy, words="limits with a factor.source for disks, else empty")
-    """Makes a factor of each volume that the factor source reports."""
+    """The plugin that computes a factor from each volume that the factor source reports."""
     tasks: types.Names = declare(
         "tasks",
         default=_tasks,
@@ -156,7 +156,7 @@ class RecordSettings(Frozen):
         "fenced.brokers", default="last-known"
     )
     """What applies to a fenced broker (registered, but out of service). `last-known`: its last known volumes, until it
-    is back or unregistered. `unknown`: proposal 035 to the letter; after `validity` the state is unknown and
+    is back or unregistered. `unknown`: as proposal 035 says; after `validity` the state is unknown and
     `fallback.action` applies, so that one machine that is down stops all producers."""
 
     snapshots_topic: ClassVar[Named] = Named(topics.SNAPSHOTS)
@@ -195,11 +195,11 @@ class TopicSettings(Frozen):
     """The rates that a broker and its topics are expected to take in, as in "Broker side quota (V1)"."""
 
     total: BytesLimit = declare(_TOTAL)
-    """What this broker is expected to take in. While it takes in more, requests to topics above their thresholds are
-    turned back. Needs the fence. `unlimited`: no topic quotas."""
+    """The byte rate that this broker is expected to take in. While it takes in more, requests to topics above their
+    thresholds are turned back. Needs the fence. `unlimited`: no topic quotas."""
     thresholds: types.Thresholds = declare("topics.bytes.in.per.sec.threshold", default="")
-    """What single topics are expected to take in: `important:50M,other:5M`, together at most the total. All other
-    topics share the rest equally."""
+    """The byte rates that single topics are expected to take in: `important:50M,other:5M`, together at most the total.
+    All other topics share the rest equally."""
     reject_error: Annotated[
         Literal["NOT_ENOUGH_REPLICAS", "THROTTLING_QUOTA_EXCEEDED", "POLICY_VIOLATION"], types.ONE_OF
     ] = declare("topics.reject.error", default="NOT_ENOUGH_REPLICAS")
@@ -280,19 +280,19 @@ class EnforcementSettings(Frozen):
     1.0. At 0.0 a PAUSE ends with the first byte below the hard limit. For a volume without a soft limit the way is a
     twentieth of the hard one."""
     factor_quota_types: types.QuotaTypes = declare("factor.quota.types", default="PRODUCE")
-    """Quota types that the factor multiplies. With CONTROLLER_MUTATION, who owes tokens waits the longer for that,
-    beyond `max.mute`, and so does who would delete topics to free a disk."""
+    """Quota types that the factor multiplies. With CONTROLLER_MUTATION, a client that owes tokens waits longer, even
+    beyond `max.mute`; this also delays a client that deletes topics to free a disk."""
     factor_scope: Annotated[Literal["cluster", "topics"], types.ONE_OF] = declare("factor.scope", default="cluster")
     """Which clients a factor of volumes applies to. `cluster`: all clients, as proposal 035 says. `topics`: only
     clients that write to topics with a replica on a volume above its soft limit. `topics` needs the fence, which sees
     who writes where. Without the fence, and where a source doesn't know the topics, all clients are slowed."""
     budgets: Annotated[Literal["off", "on"], types.ONE_OF] = declare("budgets", default="off")
-    """Whether this broker slows, and turns back, who writes to topics that use up a budget of storage (`quotahost
-    quotas apply`). Needs the fence and `factor.source=snapshots` or `cluster-volumes`. The plugins' client then reads
-    the topic of the cluster-wide quotas."""
+    """Whether this broker slows clients that write to topics that use up a budget of storage (`quotahost quotas
+    apply`), and turns their requests back. Needs the fence and `factor.source=snapshots` or `cluster-volumes`. The
+    plugins' client then reads the topic of the cluster-wide quotas."""
     budget_soft_share: types.Part = declare("budget.soft.share", default="0.9")
-    """From which part of a budget's bytes, 0.0 to 1.0, those who write to its topics are slowed. At all of them their
-    requests are turned back."""
+    """The part of a budget's bytes, 0.0 to 1.0, from which clients that write to its topics are slowed. When the whole
+    budget is used, their requests are turned back."""
     # With the default, existing ACLs stay in force. With `none`, everybody may do everything.
     fence_authorizer: types.Text = declare(
         "fence.authorizer", default="org.apache.kafka.metadata.authorizer.StandardAuthorizer", live=False
@@ -301,9 +301,9 @@ class EnforcementSettings(Frozen):
     for a cluster without an authorizer. The fence itself reads this property."""
     pause_creation: Annotated[Literal["refuse", "allow"], types.ONE_OF] = declare("pause.creation", default="refuse")
     """Whether topics and partitions may be created in a PAUSE. `refuse`: while a volume is known to be at its hard
-    limit, all but those who pass the fence get POLICY_VIOLATION. The controllers' authorizer has to be the fence, and
-    they have to know the factor: a node that is broker and controller does, any other one with
-    `static.kafka.admin.bootstrap.servers`."""
+    limit, all clients except those that pass the fence get POLICY_VIOLATION. This needs the fence as the controllers'
+    authorizer, and controllers that know the factor: a node that is broker and controller knows it, any other one
+    needs `static.kafka.admin.bootstrap.servers`."""
     shadow: types.Shadowed = declare("shadow", default="")
     """Rules that quotahost computes and shows and doesn't enforce: `all` of them, or single ones, while it enforces the
     others: `supplier.NAME` (the suppliers behind it answer instead), `factor` (with the fence), `topics` (all

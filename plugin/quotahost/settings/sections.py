@@ -80,7 +80,7 @@ def read_section(name: str, section: Mapping[str, str], model: type[BaseModel] |
     prefix = f"{PREFIX}plugin.{name}."
     if model is None:
         if section:
-            needless = f"a plugin {name!r} has no settings of its own; remove it, or give all of that name one Section"
+            needless = f"the plugin {name!r} has no properties; remove it, or give all plugins of this name one Section"
             raise SettingsError([Problem(prefix + key, needless, unknown=True) for key in section])
         return None
     known = property_names(model)

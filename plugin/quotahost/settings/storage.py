@@ -119,8 +119,8 @@ class StorageSettings(Frozen):
     """The hard limit as a free share of the capacity, 0.0 to 1.0."""
     overrides: Overrides = declare("static.storage.overrides", default="")
     """Limits of single volumes in place of these: `/dev/sdb hard.min-free-bytes=10G soft.min-free-percent=0.1; /data/2
-    hard=5T`. Name a volume, or a log directory that lies on it. If an entry leaves a side out, the limit above
-    applies."""
+    hard=5T`. Name a volume, or a log directory that lies on it. If an entry gives no soft or no hard limit, that limit
+    above applies."""
 
     @model_validator(mode="after")
     def _one_each_and_in_order(self) -> Self:
@@ -193,7 +193,7 @@ def match(overrides: Sequence[Override], volumes: Sequence[str], places: Mapping
             soft, hard = limits.get(volume, (None, None))
             for side, later, first in (("soft", override.soft, soft), ("hard", override.hard, hard)):
                 if later and first:
-                    words = f"{override.volume} is the volume {volume}, whose {side} limit is set before: {first}"
+                    words = f"{override.volume} is the volume {volume}, whose {side} limit was set before: {first}"
                     conflicts.append(words)
             limits[volume] = (soft or override.soft, hard or override.hard)
     return Matched(limits, tuple(unmatched), tuple(conflicts))

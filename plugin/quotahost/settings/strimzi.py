@@ -79,7 +79,7 @@ class StrimziProperty:
 
 BYTES: Final = StrimziProperty(
     "static.storage.per.volume.limit.min.available.bytes", "none", f"{_HARD}.min-free-bytes",
-    "Producers are stopped at it, now to `floor.bytes`. Without a `factor.source` it means `log-dirs`.",
+    "At this limit producers are slowed to `floor.bytes`. If `factor.source` isn't set, it becomes `log-dirs`.",
     lambda text: str(_whole(text, "bytes", 0, 2**63 - 1)),
 )  # fmt: skip
 RATIO: Final = StrimziProperty(
@@ -89,12 +89,12 @@ RATIO: Final = StrimziProperty(
 )  # fmt: skip
 INTERVAL: Final = StrimziProperty(
     "static.storage.check-interval", "60", "plugin.log-dirs.interval",
-    "Whole seconds. 0 or less means no `factor.source`. 1 is one second here; Strimzi's plugin then protects nothing.",
+    "Whole seconds. 0 or less means no `factor.source`. 1 is one second; with 1, Strimzi's plugin protects nothing.",
     _read_interval,
 )  # fmt: skip
 FALLBACK: Final = StrimziProperty(
     "static.throttle.factor.fallback", "1.0", "fallback.action",
-    "1 is OPEN, which is weaker than PAUSE, quotahost's own; 0 is PAUSE, and so is anything between.",
+    "1 is OPEN, which is weaker than PAUSE, quotahost's default; 0 is PAUSE, and so is anything between.",
     # Our fallback knows no factor between 0 and 1, so anything below 1 is read as PAUSE, which is safer.
     lambda text: State.OPEN if _share(text) == 1 else State.PAUSE,
 )  # fmt: skip
@@ -105,7 +105,7 @@ VALIDITY: Final = StrimziProperty(
 ADMIN_CLIENT: Final = StrimziProperty(
     f"{ADMIN}*", "", SAME,
     "The Java client's names, handed to plugins that need a Kafka client, in librdkafka's names, keystores as PEM; "
-    "`kafka.*` wins. `log-dirs` needs none, it asks as this broker itself. All values are secrets.",
+    "`kafka.*` wins. `log-dirs` needs none: it connects as this broker. All values are secrets.",
 )  # fmt: skip
 _TOGETHER: Final = "For all clients of a broker together, or as `static.scope` says."
 PROPERTIES: Final = (
@@ -191,7 +191,7 @@ class Translation:
             note = f"{self._line(INTERVAL)} read as no {_SOURCE}: disks are not protected"
             self._set(INTERVAL, _SOURCE, "", note, warns=True)
         elif limits and given is None:
-            note = f"{limits[0].name} is set: {_SOURCE}={_LOG_DIRS} asks all brokers for their log dirs, as there"
+            note = f"{limits[0].name} is set: {_SOURCE}={_LOG_DIRS} asks all brokers, as Strimzi's plugin does"
             self._set(limits[0], _SOURCE, _LOG_DIRS, note)
         return of_volumes(split(self.properties.get(PREFIX + _SOURCE, ""), ",")) or ""
 
@@ -207,7 +207,7 @@ class Translation:
         why = f" ({theirs.doc})" if warns else ""
         if theirs.name in self._given:
             for name in beside:
-                self._problem(theirs, f"is read as what {self._ours(name)} is, too; keep one of them")
+                self._problem(theirs, f"sets the same as {self._ours(name)}; keep one of them")
             if theirs.name in self._texts and not beside:
                 text = self._texts[theirs.name]
                 self._set(theirs, theirs.ours, text, f"{self._line(theirs)} read as {theirs.ours}={text}{why}", warns)

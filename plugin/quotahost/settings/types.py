@@ -263,7 +263,7 @@ _RULES: Final = ("all", "factor", "topics", f"{_TOPIC}NAME", f"{SUPPLIER}NAME")
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """Rules that are not enforced: the other rules decide, and the host compares these with what Kafka measures."""
+    """Rules that are not enforced: others decide, and the host compares Kafka's rates with what a rule would allow."""
 
     everything: bool = False  # all rules
     factor: bool = False  # the factor, with the fence and what else a PAUSE refuses

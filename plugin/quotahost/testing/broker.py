@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class FakeBroker:
-    """A ``Broker`` and ``Metrics`` for tests, which may set attributes at any time. A method raises a set exception."""
+    """A ``Broker`` and ``Metrics`` whose answers a test may set at any time. An exception as an answer is raised."""
 
     node: Mapping[str, str] = field(default_factory=dict)  # ``properties()``, such as ``{"log.dirs": "/data/1"}``
     client: dict[str, str] = field(default_factory=dict)  # ``client_config()``

@@ -30,7 +30,7 @@ def lowered(whole: float, factor: float, floor: float) -> float:
 def _looks_back_ms(windows: int, window_ms: int) -> tuple[int, int]:
     """The mean time in ms over which Kafka measures: if the windows were empty, and if they are full.
 
-    ``Rate.windowSize`` of empty windows is (windows - 1) to ``windows`` windows. A full oldest window counts whole.
+    With empty windows, ``Rate.windowSize`` is windows - 1 to windows of them. A full oldest window counts whole.
     """
     return windows * window_ms - window_ms // 2, windows * window_ms + window_ms // 2
 

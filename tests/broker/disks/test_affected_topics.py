@@ -108,8 +108,8 @@ def test_a_silent_host_stops_all_and_then_those_of_the_full_disk_alone(node: Kaf
     # Only this test has a short validity, because a busy machine may delay the host for some seconds in the others.
     with changed(node, {"validity": "4s"}):
         tell(Path(node.env["FILLING"]), "hang")
-        eventually(lambda: attempt(config, "other") == "NOT_ENOUGH_REPLICAS", what="the lease is over")
+        eventually(lambda: attempt(config, "other") == "NOT_ENOUGH_REPLICAS", what="the lease has expired")
         fill(node, 200, PAUSE, "orders")
-        eventually(lambda: attempt(config, "other") is None, what="the host is back")
+        eventually(lambda: attempt(config, "other") is None, what="the host answers again")
     eventually(lambda: attempt(node.client_config("bob", "there"), "orders") == "NOT_ENOUGH_REPLICAS")
     assert not slowed(node, "bob", "elsewhere")

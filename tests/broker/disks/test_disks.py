@@ -106,14 +106,14 @@ def test_a_full_disk_stops_producers_on_all_brokers_by_the_record_and_without_it
             wait_for_source(cluster, RECORD_SOURCE)
             keep_reading(cluster, RECORD_SOURCE)
             eventually(lambda: all(gauge(node, "ClusterRecord", "Age") < VALIDITY for node in cluster.brokers))
-        assert transitions(*cluster.brokers) == before, "the state did not change, not even for a moment"
+        assert transitions(*cluster.brokers) == before, "no broker's state has changed, not even for a moment"
         assert appended(cluster) == ends
         for partition in range(3):
             assert attempt(cluster.client_config(client_id="q"), "t", partition) == "NOT_ENOUGH_REPLICAS"
         alter_broker_config(first, {HARD: None}, broker=1)
         eventually(lambda: all(now > was for now, was in zip(appended(cluster), ends, strict=True)))
         assert load.drain() == 0
-    assert load.errors == [], "nothing is lost"
+    assert load.errors == [], "no record is lost"
     silent = f"no record of this cluster in {RECORDS} within validity (8 s): factor source {SNAPSHOT_SOURCE} answers"
     for node in cluster.brokers:
         log = node.log_text()
@@ -140,19 +140,19 @@ def test_a_topic_is_held_while_a_replica_is_on_the_full_disk_wherever_its_leader
     with changed(first, {"factor.scope": "topics", "static.storage.hard": str(NEVER)}):
         disk_of_broker_1_is_full(cluster)
         # All topics are held until broker 1 has published the topics of its disk, which is full by the new limits.
-        eventually(lambda: not held("moved"), what="free, since the full disk has no replica")
+        eventually(lambda: not held("moved"), what="the topic is free, since the full disk has no replica of it")
         reassign(cluster, "moved", [2, 1])
-        eventually(lambda: held("moved"), what="held, since a replica came to the full disk")
+        eventually(lambda: held("moved"), what="the topic is held, since the full disk has a new replica of it")
         affected = "QuotaTable", "AffectedTopics"
-        eventually(lambda: len({gauge(node, *affected) for node in cluster.brokers}) == 1, what="others read it, too")
+        eventually(lambda: len({gauge(node, *affected) for node in cluster.brokers}) == 1, what="all brokers agree")
         before = end_offset(second, "moved")
         reassign(cluster, "moved", [3, 1])
-        assert held("moved"), "by its new leader, too"
+        assert held("moved"), "the new leader holds the topic, too"
         reassign(cluster, "moved", [1, 3])
-        assert held("moved"), "by the broker whose disk is full"
+        assert held("moved"), "the broker with the full disk holds the topic, too"
         assert end_offset(third, "moved") == before
         reassign(cluster, "moved", [3, 2])
-        eventually(lambda: not held("moved"), what="free, since the full disk has no replica any more")
+        eventually(lambda: not held("moved"), what="the topic is free, since the full disk has no replica any more")
         eventually(lambda: not held("stays"))
         assert {state(node) for node in cluster.brokers} == {PAUSE}
         eventually(lambda: "broker 1, volume" in causes(first))
@@ -190,7 +190,7 @@ def test_a_broker_that_is_down_for_longer_than_validity_stops_nobody_but_in_the_
         silent_for(first, third, VALIDITY + 2)
         produced = load.meter.bytes
         eventually(lambda: load.meter.bytes > produced + 1_000_000)
-    assert transitions(first, second) == before, "no state has changed, not even for a moment"
+    assert transitions(first, second) == before, "no broker's state has changed, not even for a moment"
     eventually(lambda: (gauge(first, "Brokers", "LastKnown"), gauge(first, "Brokers", "Stale")) == (1, 0))
     start = first.log.end()
     alter_broker_config(first, {STRICT: "unknown"})
@@ -204,7 +204,7 @@ def test_a_broker_that_is_down_for_longer_than_validity_stops_nobody_but_in_the_
     third.start()
     eventually(lambda: gauge(first, "Brokers", "LastKnown") == 0)
     wait_for_state(cluster, OPEN)
-    assert transitions(first, second) == before, "nor when it came back"
+    assert transitions(first, second) == before, "the broker's return has changed no state, either"
 
 
 @pytest.mark.proves("proposal-035.active-brokers", "proposal-035.quick-start")

@@ -83,7 +83,7 @@ def test_a_producer_appends_nothing_in_a_pause_and_loses_nothing(node: KafkaNode
         set_factor(node, 0)
         sent = numbers.sent
         stopped_at(node, topic)
-        assert numbers.sent > sent, "the client goes on sending meanwhile"
+        assert numbers.sent > sent, "the client sends on during the PAUSE"
         set_factor(node, 1)
         eventually(lambda: numbers.meter.messages > sent)
         assert numbers.drain() == 0
@@ -116,7 +116,7 @@ def test_a_transaction_that_meets_a_pause_commits_after_it_or_is_aborted_in_it(n
         done = pool.submit(producer.commit_transaction, 60)
         wait_until_turned_back(node, more=2)
         assert not done.done()
-        assert end_offset(node, topic) == 0, "nothing is committed yet"
+        assert end_offset(node, topic) == 0, "the transaction isn't committed yet"
         set_factor(node, 1)
         done.result(120)
     other = begun(client, topic)
@@ -157,7 +157,7 @@ def test_excluded_principals_and_the_brokers_client_ids_alone_pass_the_fence(nod
     assert attempt(node.client_config(client_id="stranger"), topic) == TURNED_BACK
     assert attempt(node.client_config("bob", str(node.node_id)), topic) == TURNED_BACK
     assert end_offset(node, topic) == 2
-    assert attempt(node.client_config("alice", "any"), TIERING) == TURNED_BACK, "no tiered storage is enabled"
+    assert attempt(node.client_config("alice", "any"), TIERING) == TURNED_BACK, "tiered storage is off, so no exception"
     alter_broker_config(node, {PREFIX + "static.excluded.principal.name.list": "User:bob"})
     eventually(lambda: attempt(node.client_config("bob", "any"), topic) is None)
     eventually(lambda: attempt(node.client_config("root", "any"), topic) == TURNED_BACK)
@@ -183,12 +183,12 @@ def eager(node: KafkaNode, topic: str) -> Iterator[ProducerLoad]:
 def test_after_a_pause_a_producer_gets_its_quota_not_its_windows_at_once(node: KafkaNode, eager: ProducerLoad) -> None:
     set_factor(node, 0)
     paused, meter = time.monotonic(), eager.meter
-    eventually(lambda: time.monotonic() - paused > WINDOWS and meter.rate_over(WINDOWS) == 0, what="empty windows")
+    eventually(lambda: time.monotonic() - paused > WINDOWS and meter.rate_over(WINDOWS) == 0, what="windows are empty")
 
     released = time.monotonic()
     alter_broker_config(node, {FACTOR: "1"})
     after = meter.total_at(released) + 3 * QUOTA
-    eventually(lambda: meter.total_at(time.monotonic()) > after, what="three seconds' bytes")
+    eventually(lambda: meter.total_at(time.monotonic()) > after, what="the client has sent 3 s of its quota")
 
     # Kafka's two empty windows would let the producer send 2 s of its quota immediately. A busy machine only delays
     # acknowledgements, so it doesn't make a total run further ahead of the quota.
@@ -234,7 +234,7 @@ def test_kafkas_own_admin_client_is_told_why_and_of_a_topic_that_exists_as_witho
     (error,) = mutate(node, "connect", "create", {topic: 1}).values()  # a Connect worker does this at each start
     assert error is not None
     assert error.error == "TopicExistsException"
-    assert refused(node) == before + 3, "it does not try again"
+    assert refused(node) == before + 3, "the client doesn't retry if the topic exists"
     assert not {"new", "newer"} & topics(node)
     node.wait_for_log(r"PAUSE: \d requests to create topics or partitions were refused.*pause.creation=allow")
 
@@ -298,8 +298,8 @@ def test_acls_hold_as_with_kafkas_own_authorizer_in_a_pause_too(tmp_path: Path, 
         denied = "TOPIC_AUTHORIZATION_FAILED"
         eventually(lambda: outcomes() == {"alice": None, "bob": denied, "root": None})
         set_factor(node, 0)
-        assert outcomes() == {"alice": TURNED_BACK, "bob": denied, "root": None}, "super users repair things"
-        assert attempt(node.client_config(client_id="p"), "t") == TURNED_BACK, "but everybody is no super user"
+        assert outcomes() == {"alice": TURNED_BACK, "bob": denied, "root": None}, "super users pass and can repair"
+        assert attempt(node.client_config(client_id="p"), "t") == TURNED_BACK, "an anonymous client is no super user"
         # A cluster's first consumer can commit, although the topic of offsets doesn't exist yet.
         assert "__consumer_offsets" not in topics(node)
         member = Consumer(node.client_config("root", "first") | {"group.id": "first"})
@@ -329,4 +329,4 @@ def test_a_broker_starting_in_a_pause_turns_back_the_first_request(tmp_path: Pat
         assert gauge(broker, "Fence", "Closed") == 1
         assert gauge(cluster.controllers[0], "Fence", "Installed") == 0
         eventually(lambda: has_own_quota(broker, ANYONE, "p"))
-        assert quota_now(broker, ANYONE, "p").limit is None, "unlimited, as before the pause"
+        assert quota_now(broker, ANYONE, "p").limit is None, "the client is unlimited, as before the pause"

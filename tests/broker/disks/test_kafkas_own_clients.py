@@ -101,17 +101,17 @@ def test_a_pause_whose_only_way_out_is_that_segments_are_offloaded_ends_by_itsel
     assert attempt(node.client_config("alice", "test-stranger"), topic) == TURNED_BACK
     assert attempt(node.client_config(client_id="1"), topic) == TURNED_BACK, "a broker's client-id proves nothing"
     alter_config(node, "TOPIC", topic, {"remote.storage.enable": "true", "local.retention.bytes": "2000000"})
-    eventually(lambda: state(node) == OPEN, what="offloaded segments leave the disk")
+    eventually(lambda: state(node) == OPEN, what="Kafka deletes offloaded segments from the disk")
     assert segments(remote) > 4
     eventually(lambda: attempt(node.client_config("alice", "test-stranger"), topic) is None)
-    assert len(values(node, topic)) == end_offset(node, topic), "what is offloaded can be read"
+    assert len(values(node, topic)) == end_offset(node, topic), "offloaded segments can be read"
 
 
 def test_transactions_end_and_share_groups_acknowledge_in_a_pause(node: KafkaNode, topic: str) -> None:
     producer = begun(node.client_config("alice", "test-tx"), topic)
     limit(node, 1)
     producer.commit_transaction(60)
-    assert values(node, topic) == ["before"], "its marker was written"
+    assert values(node, topic) == ["before"], "the transaction's marker was written"
     if node.version != DEFAULT_VERSION:  # share groups were not ready for use in 4.0
         return
     group = f"test-{topic}"
@@ -119,7 +119,7 @@ def test_transactions_end_and_share_groups_acknowledge_in_a_pause(node: KafkaNod
     reader = {"bootstrap.servers": node.bootstrap, "group.id": group, "client.id": "test-reader"}
     assert helper(node.version).ask("read-shared", topic, 1, reader) == ["before"]
     stored = sum(end_offset(node, "__share_group_state", partition) for partition in range(2))
-    assert stored > 0, "the acknowledgement is there"
+    assert stored > 0, "the acknowledgement is stored"
 
 
 def test_no_supplier_is_ever_asked_about_kafkas_own_clients(node: KafkaNode, topic: str) -> None:

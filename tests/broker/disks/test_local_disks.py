@@ -46,7 +46,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 def topic(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     yield topic_of(node, request)
     change(node, dict.fromkeys((SOFT, HARD, "factor.source")))
-    eventually(lambda: state(node) == OPEN, what="open again")
+    eventually(lambda: state(node) == OPEN, what="the state is OPEN again")
 
 
 def change(node: KafkaNode, settings: Mapping[str, str | None]) -> None:
@@ -110,7 +110,7 @@ def test_the_limits_of_the_volume_are_shown_as_configured_in_bytes_used(node: Ka
     eventually(lambda: expected.items() <= scraped(node).items())
     change(node, {SOFT: None, HARD: None, f"{HARD}.min-free-percent": "0.0"})
     expected = {"Soft": seen.capacity, "Hard": seen.capacity, "Breached": 0, "Factor": 1}
-    eventually(lambda: shown(node) == expected, what="0.0 of it must stay free")
+    eventually(lambda: shown(node) == expected, what="min-free-percent=0.0 allows the whole disk")
     change(node, {f"{HARD}.min-free-percent": None})
     eventually(lambda: "Hard" not in shown(node), what="no limit is left")
 

@@ -93,7 +93,7 @@ def test_a_full_disk_pauses_by_prometheus_and_every_panel_and_alert_shows_it(sce
     node, server = scene
     alerts, since = {"QuotahostPause", "QuotahostVolumeOverSoftLimit"}, time.time()
     bound = 'quotahost_client_bound{{client_id="greedy",type="PRODUCE",by="{}"}}'.format
-    eventually(lambda: gauge(node, "Factor", "Unknown") == 0 and state(node) == OPEN, what="Prometheus has scraped it")
+    eventually(lambda: gauge(node, "Factor", "Unknown") == 0 and state(node) == OPEN, what="the broker is scraped")
     eventually(lambda: "QuotahostSilent" not in firing(server))
     with ProducerLoad(node.client_config(client_id="greedy"), "t") as load:
         fill(node, (SOFT + HARD) // 2)
@@ -125,7 +125,7 @@ def test_a_prometheus_that_is_down_pauses_after_validity_until_it_is_back(scene:
     node, server = scene
     eventually(lambda: state(node) == OPEN)
     server.kill()
-    eventually(lambda: state(node) == PAUSE, what="fallback.action")
+    eventually(lambda: state(node) == PAUSE, what="fallback.action applies after validity")
     eventually(lambda: gauge(node, "Factor", "LackOfData") == 1)
     node.wait_for_log("prometheus 127.0.0.1 has not answered for")
     server.start()

@@ -57,7 +57,7 @@ def send_until_muted(client: RawClient, topic: str) -> list[RoundTrip]:
     """Sends large requests until an answer states a throttle time; the client may first use up some seconds' credit."""
     trips: list[RoundTrip] = []
     while not trips or trips[-1].throttle_ms == 0:
-        assert len(trips) < 20, "the client is never muted"
+        assert len(trips) < 20, "the fence mutes the client within 20 requests"
         trips.append(client.produce(topic, LARGE))
     assert {error(trip) for trip in trips} == {TURNED_BACK}
     return trips
@@ -89,7 +89,7 @@ def test_what_was_turned_back_counts_against_no_quota_once_the_fence_is_open(nod
         send_until_muted(muted, topic)
         set_factor(node, 1)
         trip = muted.produce(topic, SMALL)
-        assert (error(trip), trip.throttle_ms) == (APPENDED, 0), "also what waited behind the mute"
+        assert (error(trip), trip.throttle_ms) == (APPENDED, 0), "the request that waited behind the mute is appended"
     with RawClient(node, "before") as client:
         trip = client.produce(topic, LARGE)
         assert (error(trip), trip.throttle_ms) == (APPENDED, 0)

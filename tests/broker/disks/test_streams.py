@@ -93,7 +93,7 @@ def test_a_streams_application_loses_and_doubles_nothing_by_a_pause_and_goes_on_
             stopped_at(node, "copy")
             return is_open(node)
 
-        eventually(cut_off, what="a PAUSE that begins within a transaction")
+        eventually(cut_off, what="a PAUSE begins within a transaction")
         eventually(lambda: not is_open(node), what="Kafka aborts the transaction")
         assert application.running
         set_factor(node, 1)

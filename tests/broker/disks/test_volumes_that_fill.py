@@ -61,13 +61,13 @@ def test_a_volume_held_between_limits_by_retention_gives_producers_that_share_of
     place = node.data_dirs.index(directory_of("held", node.data_dirs))
     config = node.client_config(client_id="eager")
     with ProducerLoad(config, "held") as load, VolumeWatch(node, node.data_dirs) as watch:
-        eventually(lambda: state(node) == THROTTLE, what="soft limit crossed")
+        eventually(lambda: state(node) == THROTTLE, what="the soft limit is crossed")
         eventually(lambda: used(node.data_dirs[place]) > KEPT, what="retention holds the volume")
         held_since, span = time.monotonic(), 4 * WINDOW
 
         def gets_its_share() -> bool:
             end = time.monotonic()
-            assert end > held_since + span, "four windows have not passed yet"
+            assert end > held_since + span, "four windows must pass first"
             factor = fmean([sample.factor for sample in watch.since(end - span)])
             assert load.meter.smooth_rate(end - span, end) == pytest.approx(factor * QUOTA, rel=0.1)
             return True
@@ -81,7 +81,7 @@ def test_a_volume_held_between_limits_by_retention_gives_producers_that_share_of
     assert load.max_throttle(held_since) > 0
     assert load.errors == []
     delete_topics(node, "held")
-    eventually(lambda: state(node) == OPEN, what="space is back")
+    eventually(lambda: state(node) == OPEN, what="the state is OPEN again once there is space")
 
 
 @pytest.mark.proves("proposal-035.volumes", "proposal-035.pause", "proposal-035.states", "proposal-035.largest")
@@ -96,20 +96,20 @@ def test_one_full_volume_stops_producers_at_its_hard_limit_also_those_writing_to
         ProducerLoad(node.client_config(client_id="careful"), to_empty, rate=QUOTA / 3) as careful,
     ):
         with ProducerLoad(node.client_config(client_id="filler"), to_full) as filler:
-            eventually(lambda: state(node) == PAUSE, what="hard limit reached")
+            eventually(lambda: state(node) == PAUSE, what="the hard limit is reached")
             _, end_of_empty = stopped_at(node, to_full, to_empty)
-        assert HARD <= watch.most_used(0) < HARD + MEGA, "it stops at its limit"
-        assert watch.most_used(1) < SOFT, "the other volume gives no reason to slow anybody"
-        assert "THROTTLE" in {sample.state for sample in watch.samples}, "producers are slowed first"
-        assert careful.max_throttle() > 0, "all are, also who writes to the empty volume"
+        assert HARD <= watch.most_used(0) < HARD + MEGA, "the volume stops at its hard limit"
+        assert watch.most_used(1) < SOFT, "the other volume stays below its soft limit"
+        assert "THROTTLE" in {sample.state for sample in watch.samples}, "producers are slowed before the stop"
+        assert careful.max_throttle() > 0, "a client that writes to the empty volume is slowed, too"
         assert never_ran_out_of_space(node)
         delete_topics(node, to_full)
         ballast.unlink()
-        eventually(lambda: state(node) == OPEN, what="space is back")
-        eventually(lambda: end_offset(node, to_empty) > end_of_empty, what="producers are let go")
+        eventually(lambda: state(node) == OPEN, what="the state is OPEN again once there is space")
+        eventually(lambda: end_offset(node, to_empty) > end_of_empty, what="producers go on")
         assert careful.drain() == 0
     assert careful.errors == filler.errors == []
-    assert end_offset(node, to_empty) >= careful.meter.messages, "what was acknowledged is there"
+    assert end_offset(node, to_empty) >= careful.meter.messages, "every acknowledged record is in the log"
     alter_broker_config(node, {PREFIX + "static.storage.soft": None})
 
 
@@ -152,9 +152,9 @@ def test_a_followers_disk_filled_by_replication_stops_the_leaders_producers_and_
             wait_for_state(cluster, PAUSE)
             (end,) = stopped_at(leader, "t")
             assert 0 <= watch.most_used(1) - (SMALL - FREE["hard"]) < MEGA, "the follower's disk stops at its limit"
-            assert LARGE - watch.most_used(0) > FREE["soft"], "the leader's own disk gives no reason to slow anybody"
+            assert LARGE - watch.most_used(0) > FREE["soft"], "the leader's own disk is below its soft limit"
             assert all(bytes_in(leader, topic) > 0 for topic in ("old", "t"))
-            assert all(bytes_in(follower, topic) == 0 for topic in ("old", "t")), "replication alone fills it"
+            assert all(bytes_in(follower, topic) == 0 for topic in ("old", "t")), "only replication fills the follower"
             assert gauge(follower, "Fence", "Rejections") == 0
             leader.wait_for_log("-> PAUSE: .*broker 2, volume")
             for node in cluster.brokers:
@@ -162,8 +162,8 @@ def test_a_followers_disk_filled_by_replication_stops_the_leaders_producers_and_
                 assert never_ran_out_of_space(node)
             delete_topics(cluster, "old")
             # The client's queued records, 1 MB, fit into the free space. New records could fill it on a busy machine.
-            assert load.drain() == 0, "producers are let go"
+            assert load.drain() == 0, "the client delivers its queued records"
             wait_for_state(cluster, THROTTLE)
         assert load.errors == []
-        assert end_offset(leader, "t") == load.meter.messages > end, "all that was acknowledged, once"
-        eventually(lambda: log_of(leader, "t") == log_of(follower, "t"), what="it lies on both disks, byte for byte")
+        assert end_offset(leader, "t") == load.meter.messages > end, "each acknowledged record is in the log once"
+        eventually(lambda: log_of(leader, "t") == log_of(follower, "t"), what="both disks have the same bytes")

@@ -92,7 +92,7 @@ def test_explain_and_top_show_what_fills_a_volume_who_writes_and_what_a_shorter_
             assert written[-1] in ("MB/s", "kB/s")
             assert kept[1:3] == ["10", "min"]
             writers = [line.split()[-1] for line in text.splitlines() if "client-id writer" in line]
-            assert writers == [topic], "with factor.scope=topics"
+            assert writers == [topic], "factor.scope=topics shows the topic of each writer"
             return True
 
         eventually(all_is_shown)
@@ -113,11 +113,11 @@ def test_explain_and_top_show_what_fills_a_volume_who_writes_and_what_a_shorter_
             writes = terminal.line("client-id writer").split()
             terminal.press(b"\x1bq")
             assert terminal.ends() == 0
-    assert first[2:5] == [str(full), "100", "MB"], "the fullest"
-    assert first[-5:-1] == ["20.0", "MB", "90.0", "MB"], "its limits"
-    assert 0 < float(first[-1]) < 1, "its factor"
+    assert first[2:5] == [str(full), "100", "MB"], "the fullest volume is first"
+    assert first[-5:-1] == ["20.0", "MB", "90.0", "MB"], "the limits of the volume are shown"
+    assert 0 < float(first[-1]) < 1, "the factor is between 0 and 1"
     assert (second[2], second[-1]) == (str(other), "1")
-    assert writes[-1] == topic, "with factor.scope=topics"
+    assert writes[-1] == topic, "factor.scope=topics shows the topic of each writer"
 
 
 def test_a_volume_above_its_soft_limit_gets_no_new_replicas_but_what_an_operator_says_holds(node: KafkaNode) -> None:
@@ -133,12 +133,12 @@ def test_a_volume_above_its_soft_limit_gets_no_new_replicas_but_what_an_operator
     alter_broker_config(node, {CORDONED: f"{full},{other}"}, broker=OWN_ID)
     let_go = f"{PREFIX}plugin.cordon.let-go"
     alter_broker_config(node, {let_go: "true"}, broker=OWN_ID)
-    eventually(lambda: cordoned(node) == [other], what="what an operator has cordoned stays")
+    eventually(lambda: cordoned(node) == [other], what="a directory that an operator has cordoned stays cordoned")
     eventually(lambda: gauge(node, "Cordon", "LogDirs") == 0)
     alter_broker_config(node, {let_go: None}, broker=OWN_ID)
-    eventually(lambda: cordoned(node) == sorted([full, other]), what="it goes on where it is no longer told to let go")
+    eventually(lambda: cordoned(node) == sorted([full, other]), what="if let-go is off, the task cordons again")
     delete_topics(node, topic_at(node.data_dirs[0]))
-    eventually(lambda: cordoned(node) == [other], what="what an operator has cordoned stays")
+    eventually(lambda: cordoned(node) == [other], what="a directory that an operator has cordoned stays cordoned")
     alter_broker_config(node, {CORDONED: None}, broker=OWN_ID)
     eventually(lambda: node.data_dirs[0] in places_of_new_topics(node, f"free-{next(tries)}"))
 

@@ -93,7 +93,7 @@ def known_again(node: KafkaNode, *client_ids: str) -> None:
     """Waits until these clients have a quota of their own."""
     introduce_clients(node, client_ids)
     for client_id in client_ids:
-        eventually(lambda c=client_id: has_own_quota(node, ANYONE, c), what=client_id)
+        eventually(lambda c=client_id: has_own_quota(node, ANYONE, c), what=f"{client_id} has its own quota")
 
 
 def lead(current: Path, version: str) -> None:
@@ -180,10 +180,10 @@ def test_a_plugin_is_upgraded_under_load_and_back_without_a_restart(node: KafkaN
 
         def answers(version: str = version) -> bool:
             quota = quota_now(node, ANYONE, "good")
-            assert not quota.newcomer, "it never was one"
+            assert not quota.newcomer, "a known client never becomes a newcomer"
             return quota.base == float(RATES[version])
 
-        eventually(answers, what=version)
+        eventually(answers, what=f"the plugin {version} answers")
         eventually(lambda before=before: len(pythons(node.pid)) == 1 and pythons(node.pid) != before)
         known_again(node, f"after-{version}")
     assert gauge(node, "Host", "Restarts") == restarts

@@ -136,7 +136,7 @@ def test_a_factor_set_live_is_named_with_its_cause_also_where_there_is_no_quota(
         assert field(explain_client(node, "alice", "app", "FETCH")[1], "limit") == "unlimited"
         alter_broker_config(node, {PREFIX + "static.produce": "unlimited"})
         eventually(lambda: fact(node, "bob", "quota").startswith("unlimited"))
-        eventually(lambda: " bytes/s" in fact(node, "bob", "instead"), what="it has its former rate")
+        eventually(lambda: " bytes/s" in fact(node, "bob", "instead"), what="the former rate stands in for the quota")
 
 
 def counted(node: KafkaNode, rule: str, attribute: str) -> float:
@@ -176,11 +176,11 @@ def test_in_a_pause_the_fence_limits_all_clients_but_the_exempt_and_in_shadow_no
         ends(node, "alice", PAUSED)
         assert fact(node, "alice", "state") == "PAUSE"
         assert fact(node, "alice", "fence") == "closed: this client's produce requests are turned back"
-        eventually(lambda: "by the factor" in fact(node, "alice", "limit"), what="where limits begin after the release")
+        eventually(lambda: "by the factor" in fact(node, "alice", "limit"), what="this limit applies after the PAUSE")
         assert fact(node, "carol", "fence") == "closed; this client passes it in every state"
         alter_broker_config(node, {PREFIX + "shadow": "factor"})
         with load(node, "alice", "app") as producer:
-            eventually(lambda: producer.meter.bytes > 4e6, what="two seconds of the quota")
+            eventually(lambda: producer.meter.bytes > 4e6, what="the client has sent two seconds of its quota")
             _, text = explain_client(node, "alice", "app")
             assert field(text, "fence").startswith("open, as the factor is in shadow; otherwise this client's")
             assert field(text, "factor") == "0, on PRODUCE; in shadow: limits are not multiplied by it"
@@ -199,7 +199,7 @@ def test_client_ids_of_every_kind_get_their_own_quota_and_are_found(node: KafkaN
     names += ["<newcomers>", "x" * 200]
     introduce_clients(node, names)
     for name in names:
-        eventually(lambda n=name: has_own_quota(node, ANYONE, n), what=repr(name))
+        eventually(lambda n=name: has_own_quota(node, ANYONE, n), what=f"{name!r} has its own quota")
         code, text = explain_client(node, ANYONE, name)
         assert (code, field(text, "from")) == (0, "supplier static"), text
     assert len({quota_now(node, ANYONE, name).client_id for name in names}) == len(names)

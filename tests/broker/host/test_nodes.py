@@ -72,8 +72,8 @@ def test_without_them_a_broker_starts_throttles_fences_and_says_so_once(tmp_path
         beans = Jmx(node).query("quotahost:type=Internals,name=*")
         missing = {bean.partition("name=")[2]: float(values["Missing"]) for bean, values in beans.items()}
         assert missing == {name: float(name in without) for name in NAMES}
-        lines = [line for line in node.log_text().splitlines() if "is missing, or not as quotahost knows it" in line]
-        assert sorted(line.partition(" is missing")[0].split()[-1] for line in lines) == sorted(without)
+        lines = [line for line in node.log_text().splitlines() if "of this Kafka is missing or has changed" in line]
+        assert sorted(line.partition(" of this Kafka")[0].split()[-1] for line in lines) == sorted(without)
         assert all("WARN" in line for line in lines)
         assert node.stop() == 143
     assert "NoClassDefFoundError" not in node.log_text()
@@ -129,4 +129,4 @@ def test_a_controller_refuses_new_topics_while_a_disk_of_a_broker_is_full(tmp_pa
         eventually(lambda: not creates(config, "meanwhile", 1, 1, refusals) and refusals)
         assert [refusal.partition(":")[0] for refusal in refusals] == ["POLICY_VIOLATION"]
         alter_broker_config(broker, {PREFIX + "static.storage.hard": None}, broker=broker.node_id)
-        eventually(lambda: creates(config, "after", 1, 1, []), what="created once there is room")
+        eventually(lambda: creates(config, "after", 1, 1, []), what="the topic is created once the disk has space")

@@ -151,7 +151,7 @@ def test_by_default_it_connects_as_the_broker_also_with_renewed_certificates(tmp
             eventually(lambda: not connected(node))
             network.heal()
             check_publishes_in_a_pause(node)
-            alone = "the cluster doesn't say which brokers are registered"
+            alone = "can't list the registered brokers"
             eventually(lambda: node.log_text().rfind("the cluster answers again") >= node.log_text().rfind(alone))
 
 
@@ -230,7 +230,7 @@ def test_plugins_publish_by_the_brokers_own_token_also_in_a_pause(node: KafkaNod
         return gauge(node, "Publication", "Errors") == errors
 
     check_publishes_in_a_pause(node, "TOKENS")
-    eventually(renewed_without_error, what="as in flow()")
+    eventually(renewed_without_error, what="clients authenticate again without an error")
     alter_broker_config(node, {PREFIX + "static.storage.hard.min-free-bytes": None})
     eventually(lambda: state(node) == OPEN)
     log = node.log_text()
@@ -291,11 +291,11 @@ def check_costs_little_and_is_over_soon(node: KafkaNode) -> None:
         eventually(lambda: refused(node) >= before + 3)
         return time.monotonic() - began > 20
 
-    eventually(three_take_long, what="six logins a minute, of a dozen clients")
+    eventually(three_take_long, what="a dozen clients together log in about six times a minute")
     give(node, "now")
     right = time.monotonic()
     for name in ("publish-volumes", "publish-usage", "publish-usage-watch", "cluster-quota-quotas"):
-        eventually(lambda name=name: connected(node, name), what=name)
+        eventually(lambda name=name: connected(node, name), what=f"{name} is connected")
     assert time.monotonic() - right < 20
 
 
@@ -312,7 +312,7 @@ def test_a_wrong_password_costs_a_few_logins_a_minute_and_is_over_soon_after(tmp
     }
     node.properties |= callback_properties(settings) | AGAIN
     with node:
-        why = "__quotahost_cluster_volumes is not read yet (not connected: it refuses the user, the password"
+        why = "__quotahost_cluster_volumes is not read yet (not connected: the broker refuses the user, the password"
         eventually(lambda: why in explain_client(node, ANYONE, "app")[1])
         check_costs_little_and_is_over_soon(node)
         # The password changes while all clients are connected with it.
@@ -358,7 +358,7 @@ def test_a_network_lost_beyond_validity_leads_to_the_fallback(tmp_path: Path, fa
             eventually(lambda: state(one) == state(two) == OPEN)
             for proxy in (first, second):
                 fail(proxy)
-            eventually(lambda: state(one) == state(two) == PAUSE, what="each is unknown to the other")
+            eventually(lambda: state(one) == state(two) == PAUSE, what="each broker is unknown to the other")
             eventually(lambda: gauge(one, "Brokers", "Stale") == 1)
             eventually(lambda: not connected(one))
             eventually(lambda: gauge(one, "Publication", "Errors") > 0)

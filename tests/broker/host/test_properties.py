@@ -46,7 +46,7 @@ def start_fails(directory: Path, settings: dict[str, str]) -> StartFailed:
         pytest.param(
             {"supplier": "takes-a-signal"},
             ["ValueError: signal only works in main thread"],
-            marks=pytest.mark.skipif(IN_CHILD, reason="the signals of a process of its own are Python's"),
+            marks=pytest.mark.skipif(IN_CHILD, reason="in a child process Python may handle signals"),
         ),
         ({"python.executable": "/no/such/python"}, ["python.executable=/no/such/python", "full path"]),
     ],
@@ -78,7 +78,7 @@ def test_nothing_in_the_working_directory_runs_in_the_broker(tmp_path: Path, mon
     env = {"PYTHONPATH": f"{os.pathsep}{PLUGINS}", "PYTHONFAULTHANDLER": "1", "ROLES": str(tmp_path), "LC_ALL": "C"}
     (tmp_path / "supplier").write_text("größer", "utf-8")  # the plugin reads it as `python3 -I` would in that locale
     with callback_node(tmp_path / "node", {"supplier": "outsider"}, env=env) as node:
-        assert gauge(node, "Plugin,name=outsider", "Errors") == 0, "PYTHONPATH has the plugin all the same"
+        assert gauge(node, "Plugin,name=outsider", "Errors") == 0, "the plugin is found through PYTHONPATH anyway"
         node.stop()
     assert ran() == []
 
@@ -182,7 +182,7 @@ def test_a_misspelt_name_that_kafka_has_stored_costs_no_other_property(node: Kaf
     node.wait_for_log("static.prodcue: unknown property; did you mean .*static.produce", start=begin)
     eventually(lambda: refused(node))
     shown = "quotahost_config_refused", 1.0
-    eventually(lambda: shown in [(each.name, each.value) for each in scrape(node)], what="the endpoint shows it too")
+    eventually(lambda: shown in [(each.name, each.value) for each in scrape(node)], what="the endpoint has the metric")
     found = quotahost("doctor", node.directory / "server.properties", "--against", node.bootstrap).output
     assert f"stored a property that has no effect: {PREFIX}static.prodcue" in " ".join(found.split())
     store(node, 3)
@@ -232,7 +232,7 @@ def test_a_supplier_that_was_removed_costs_no_other_property(
     end_host(node, directory)
     eventually(lambda: node.log_text(begin).count("serves with suppliers outsider") == 2)
     eventually(lambda: refused(node))
-    with pytest.raises(HelperError, match=rf"'guest': there is none; .*take it out of {PREFIX}supplier, by "):
+    with pytest.raises(HelperError, match=rf"'guest': no such plugin is installed; .*remove it from {PREFIX}supplier "):
         alter_broker_config(node, {PREFIX + "static.produce": "20M"})
     alter_broker_config(node, {PREFIX + "static.produce": "20M", PREFIX + "supplier": None})  # one request does both
     eventually(lambda: not refused(node))
@@ -256,7 +256,7 @@ def test_an_administrator_hears_that_a_plugin_can_not_be_built(node: KafkaNode) 
     with pytest.raises(HelperError, match=r"'roleless'.*has no method quota"):
         alter_broker_config(node, {PREFIX + "supplier": "roleless", token: "S3CR3T"})
     node.wait_for_log("'roleless'.*has no method quota", start=start)
-    assert "S3CR3T" not in node.log_text(start), "Kafka's own lines don't show what the change came with"
+    assert "S3CR3T" not in node.log_text(start), "Kafka's own log lines don't show the other values of the change"
     store(node, 8)
     assert not refused(node)
 
@@ -270,7 +270,7 @@ def test_a_host_that_can_not_start_again_says_why_and_does_so_once_it_can(
     node.wait_for_log("reconfigured", start=begin)
     guest_removed(True)
     end_host(node, directory)
-    node.wait_for_log("The Python host ended; it starts again in 1000 ms. supplier 'guest': there is none", start=begin)
+    node.wait_for_log("The Python host ended; it starts again in 1000 ms. supplier 'guest': no such", start=begin)
     guest_removed(False)
     node.wait_for_log("serves with suppliers outsider, guest", start=begin)
 

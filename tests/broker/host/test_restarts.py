@@ -141,7 +141,7 @@ def older() -> Build:
     """The older build, made once in ``build/``; skips the test if this clone lacks the commit."""
     known = subprocess.run(["git", "-C", str(ROOT), "cat-file", "-e", f"{COMMIT}^{{tree}}"], check=False)
     if known.returncode != 0:
-        pytest.skip(f"{COULD_NOT_RUN}commit {COMMIT}, which stands for the older version, is not in this clone")
+        pytest.skip(f"{COULD_NOT_RUN}commit {COMMIT} of the older version isn't in this clone")
     target = made_once(BUILD / "older" / COMMIT, _build)
     return Build(target / "quotahost.jar", str(target / "venv/bin/python"))
 
@@ -208,8 +208,8 @@ def test_brokers_of_both_versions_serve_together_on_the_way_up_and_down(tmp_path
             change_over(cluster, old, load)
             for node in cluster.brokers:
                 assert gauge(node, "Host", "ConfigRefused") == 1
-                assert "factor.scope: unknown property" in node.log_text(), "it is left out, and named"
+                assert "factor.scope: unknown property" in node.log_text(), "the log names the property that is ignored"
             assert load.drain() == 0
     assert load.errors == []
     silences = (later - earlier for earlier, later in pairwise(load.meter._times))
-    assert max(silences) < VALIDITY, "seconds in which nothing was acknowledged"
+    assert max(silences) < VALIDITY, "no gap between acknowledgements reaches validity"

@@ -25,7 +25,7 @@ ERRORS = {"raise": "RuntimeError", "exit": "SystemExit", "interrupt": "KeyboardI
 METHODS = {"source": "read()", "policy": "quota_factor()", "task": "run()"}
 ASKED = ("source", "policy")  # the host's own thread asks both in the same way
 POLICY = pytest.param("policy", marks=pytest.mark.long)
-KILLED = pytest.mark.skipif(IN_CHILD, reason="a process of its own is killed then, which test_child.py sees")
+KILLED = pytest.mark.skipif(IN_CHILD, reason="a child process is killed in this case; test_child.py tests it")
 LATE = """
     from quotahost.model import Quota
 
@@ -66,7 +66,7 @@ class World:
         return gauge(self.node, "QuotaTable", "Factor") == LEFT and gauge(self.node, "Lease", "Expired") == 0
 
     def check_limit(self, client_id: str, limit: float) -> None:
-        eventually(lambda: limit_of(self.node, ANYONE, client_id) == limit, what=f"{client_id}: limit {limit}")
+        eventually(lambda: limit_of(self.node, ANYONE, client_id) == limit, what=f"{client_id} has the limit {limit}")
 
     def check_serves(self, client_id: str, limit: float) -> None:
         """Checks that a client produces and consumes, and that it has this limit."""
@@ -140,14 +140,14 @@ def test_each_failure_is_counted_logged_once_and_ends_in_the_stated_fallback(wor
     for mood, error in ERRORS.items():
         world.tell(plugin, mood)
         before = world.errors(plugin)
-        eventually(lambda b=before: world.errors(plugin) > b + 3, what=f"{plugin} {mood}")
+        eventually(lambda b=before: world.errors(plugin) > b + 3, what=f"the failures of {plugin} ({mood}) are counted")
         if error:
             world.node.wait_for_log(f"^  {error}", start=start)
-            assert world.node.log_text(start).count(f"\n  {error}") == 1, "once, however often it fails"
+            assert world.node.log_text(start).count(f"\n  {error}") == 1, "the error is logged once"
     if plugin in ASKED:
-        eventually(lambda: gauge(world.node, "Factor", "Unknown") == 1, what="fallback.action=OPEN after validity")
+        eventually(lambda: gauge(world.node, "Factor", "Unknown") == 1, what="after validity, fallback.action applies")
         world.node.wait_for_log(f"plugin outsider failed in {METHODS[plugin]}".replace("()", r"\(\)"), start=start)
-        world.node.wait_for_log("its last factor holds for validity", start=start)
+        world.node.wait_for_log("the last factor stays in force for validity", start=start)
     else:
         eventually(world.works)
         world.node.wait_for_log("it runs again after its period", start=start)
@@ -168,7 +168,7 @@ def test_each_failure_leaves_its_client_among_the_newcomers_until_the_supplier_a
         world.tell("supplier", mood)
         before = world.errors("supplier")
         introduce_clients(world.node, [client_id])
-        eventually(lambda b=before: world.errors("supplier") > b, what=mood)
+        eventually(lambda b=before: world.errors("supplier") > b, what=f"the failure {mood} is counted")
         assert quota_now(world.node, ANYONE, client_id).newcomer
     whose = "its clients, such as user ANONYMOUS, client-id faulty-raise,"
     world.node.wait_for_log(rf"plugin outsider failed in quota\(\); {whose}")
@@ -192,11 +192,11 @@ def test_a_supplier_that_hangs_lets_the_lease_expire_and_disturbs_no_client(worl
     check_serves(node, "never-seen-before")
     node.wait_for_log("fallback.action=OPEN holds", start=start)
     node.wait_for_log(
-        r"the host has not looked for work for \d+ s; it is here:[^[]*outsider\.py\", line \d+, in quota", start=start
+        r"the host thread has taken no work for \d+ s; its stack:[^[]*outsider\.py\", line \d+, in quota", start=start
     )
     code, text = explain_client(node, ANYONE, "settled")  # Java answers without Python
     assert (code, "fallback.action=OPEN holds" in text) == (0, True)
-    assert world.fallbacks() == applied, "once, however long it hangs"
+    assert world.fallbacks() == applied, "the fallback applies once, however long the supplier hangs"
     world.heal()
     node.wait_for_log("The Python host answers again", start=start)
     eventually(lambda: has_own_quota(node, ANYONE, "never-seen-before"))
@@ -212,7 +212,7 @@ def test_with_pause_as_fallback_a_silent_host_slows_producers_to_the_floor_until
         introduce_clients(node, ["faulty-pause"])
         world.check_limit("settled", FLOOR)
         assert quota_now(node, ANYONE, "settled", "FETCH").limit == QUOTA
-        eventually(lambda: gauge(node, "Factor", "LackOfData") == 1, what="Python can't set it now")
+        eventually(lambda: gauge(node, "Factor", "LackOfData") == 1, what="Java reports LackOfData without Python")
         world.heal()
         eventually(lambda: gauge(node, "Factor", "LackOfData") == 0)
         world.check_serves("settled", QUOTA * LEFT)
@@ -237,7 +237,7 @@ def test_a_task_that_hangs_delays_neither_the_host_nor_another_task(world: World
 def test_a_task_that_holds_the_interpreters_lock_lets_the_lease_expire_and_stops_no_request(world: World) -> None:
     applied = world.fallbacks()
     world.tell("task", "gil")
-    eventually(lambda: world.fallbacks() > applied, what="Java notices without Python")
+    eventually(lambda: world.fallbacks() > applied, what="Java applies the fallback without Python")
     check_serves(world.node, "known")
     check_serves(world.node, "new-while-the-lock-is-held")
     eventually(world.works)
@@ -259,7 +259,7 @@ def test_a_flood_of_names_fills_the_table_and_no_more(world: World) -> None:
 @pytest.mark.proves("faults.orphan")
 def test_a_broker_in_which_all_of_them_hang_stops_cleanly(world: World) -> None:
     # A host in a process of its own was killed when it was silent for longer than validity.
-    assert IN_CHILD or gauge(world.node, "Host", "Restarts") == 0, "no failure ended the host"
+    assert IN_CHILD or gauge(world.node, "Host", "Restarts") == 0, "no failure has ended the host"
     for plugin in METHODS:
         world.tell(plugin, "hang")
     eventually(lambda: gauge(world.node, "Lease", "Expired") == 1)

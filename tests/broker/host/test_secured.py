@@ -87,7 +87,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 def whole(node: KafkaNode) -> KafkaNode:
     """The node with all topics: the plugins create their own topics, and this fixture creates the others."""
     own, admin = {topics.SNAPSHOTS.name, topics.USAGE.name}, admin_of(node, "admin")
-    eventually(lambda: own <= admin.list_topics(timeout=60).topics.keys(), what="made by the plugins")
+    eventually(lambda: own <= admin.list_topics(timeout=60).topics.keys(), what="the plugins have created their topics")
     new = [NewTopic(each.name, 1, 1, config=dict(topics.COMPACTED)) for each in topics.TOPICS]
     for made in admin.create_topics(new).values():
         with suppress(KafkaException):  # it exists
@@ -113,7 +113,7 @@ def test_the_plugins_make_their_topics_and_work_by_the_rights_of_the_script(whol
     for reader in ("cluster-volumes", "cluster-quota", "cluster-quota-quotas"):
         eventually(lambda reader=reader: gauge(whole, f"Connection,name={reader}", "Connected") == 1, what=reader)
     # Until the pipeline runs, the standby reads the snapshots of the one broker.
-    eventually(lambda: gauge(whole, "QuotaTable", "State") == 0, what="the disk is known by the snapshots")
+    eventually(lambda: gauge(whole, "QuotaTable", "State") == 0, what="the snapshots report the disk")
     log = whole.log_text()
     assert "GROUP_AUTHORIZATION" not in log
     assert not [secret for secret in USERS.values() if secret in log]
@@ -200,7 +200,7 @@ def pipelines_file(directory: Path) -> Path:
 def test_top_shows_the_cluster_by_the_rights_of_the_script(whole: KafkaNode) -> None:
     *to, file = connect_as(whole, "quotahost-top", whole.directory)
     Path(file).write_text(f"{Path(file).read_text()}client.id=of-an-operator\n")  # the ACL is for quotahost's groups
-    eventually(lambda: top(*to, file)["brokers"], what="a look")
+    eventually(lambda: top(*to, file)["brokers"], what="top shows the brokers")
     refused = quotahost("top", "--json", *connect_as(whole, "outsider", whole.directory))
     assert refused.exit_code == 2
     assert "User:outsider may not Write topic __quotahost_watch" in refused.stderr

@@ -90,7 +90,7 @@ def test_doctor_finds_all_internals_in_each_kafka(line: str) -> None:
     [
         ("", Level.GOOD, ALL_THERE),  # 5.0 will be like this
         ("default void more(int[] all) {}", Level.GOOD, ALL_THERE),
-        ("void mustBeThere();", Level.WRONG, "demands void mustBeThere() of org.quotahost.PythonQuotaCallback"),
+        ("void mustBeThere();", Level.WRONG, "requires void mustBeThere() of org.quotahost.PythonQuotaCallback"),
     ],
 )
 def test_doctor_says_what_a_later_kafka_demands(tmp_path: Path, more: str, level: Level, words: str) -> None:
@@ -110,7 +110,7 @@ def test_doctor_says_what_a_later_kafka_demands(tmp_path: Path, more: str, level
 
 def test_doctor_names_what_is_missing_and_what_is_weaker_then(tmp_path: Path) -> None:
     (finding,) = check_internals(tmp_path)
-    assert finding.level is Level.NOTE, "a folder without Kafka is not asked"
+    assert finding.level is Level.NOTE, "a folder without Kafka gives only a note"
     libs = tmp_path / "libs"
     shutil.copytree(broker_jars(), libs, ignore=lambda _, names: {n for n in names if n.startswith("log4j-core")})
     (finding,) = check_internals(tmp_path)
@@ -170,9 +170,9 @@ def users_of_makers(version: str) -> set[str]:
 @pytest.mark.parametrize("version", [DEFAULT_VERSION, "4.0.1"])
 def test_no_class_of_a_broker_makes_a_client_that_is_not_known_or_not_exempt(version: str) -> None:
     outer = users_of_makers(version)
-    assert outer - _KNOWN.keys() == set(), "its client-id must be among exemptions.INTERNAL_CLIENT_IDS"
+    assert outer - _KNOWN.keys() == set(), "the client-id of each class must be in exemptions.INTERNAL_CLIENT_IDS"
     if version == DEFAULT_VERSION:
-        assert _KNOWN.keys() - outer == set(), "these make no client any more"
+        assert _KNOWN.keys() - outer == set(), "_KNOWN lists only classes that still make a client"
     command = [*tool("javap"), "-c", "-p", "-cp", class_path([broker_jars(version)]), "kafka.server.BrokerServer"]
     steps = _STEP.findall(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     prefixes = {word for (word, _), (_, builds) in pairwise(steps) if builds}

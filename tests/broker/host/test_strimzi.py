@@ -154,7 +154,7 @@ def test_in_a_pause_strimzis_own_users_go_on_and_others_are_told_why_not(tmp_pat
         set_quota(node, {"producer_byte_rate": RATE}, user=DEFAULT)
         eventually(lambda: state(node) == OPEN)
         for name in (*OWN, ADMIN, ALICE):
-            eventually(lambda name=name: attempt(client(name), "t") is None, what=f"{name} writes")
+            eventually(lambda name=name: attempt(client(name), "t") is None, what=f"{name} may write")
         full = {"soft": "1.0", "hard": "0.999"}  # shares of the disk that must stay free
         alter_broker_config(node, {f"{PREFIX}static.storage.{s}.min-free-percent": text for s, text in full.items()})
         eventually(lambda: state(node) == PAUSE)
@@ -163,7 +163,7 @@ def test_in_a_pause_strimzis_own_users_go_on_and_others_are_told_why_not(tmp_pat
             assert attempt(client(name), "t") is None
             quota = quota_now(node, f"CN={name},O=io.strimzi", "c")
             assert not quota.newcomer
-            assert quota.base is quota.limit is None, "the default quota is not for it"
+            assert quota.base is quota.limit is None, "the default quota doesn't apply to Strimzi's own users"
         assert attempt(client(ADMIN), "t") is None, "another super user passes the fence"
         assert quota_now(node, f"CN={ADMIN}", "c").base == RATE
         before = gauge(node, "Fence", "Rejections")

@@ -197,7 +197,7 @@ def test_a_strict_client_has_its_request_partly_accepted_the_rest_refused_and_is
     accepted = [name for name, error in scene.answer.errors.items() if error[0] == 0]
     (left,) = set(names(kind, True)) - set(accepted)
     assert scene.answer.errors[left] == EXCEEDED
-    assert scene.again.errors == {left: EXCEEDED}, "while tokens are owed nothing is accepted"
+    assert scene.again.errors == {left: EXCEEDED}, "while the client owes tokens, Kafka accepts nothing"
     expected = {
         "create": dict.fromkeys(accepted, 1),
         "grow": {**dict.fromkeys(accepted, 2), left: 1},
@@ -221,7 +221,7 @@ def test_an_older_client_gets_everything_without_a_message_and_is_muted(
     scene = scenes[node, kind, False]
     assert scene.answer.errors == dict.fromkeys(names(kind, False), (0, None))
     assert 0 < scene.answer.throttle_ms <= BURST_S * 1000
-    assert scene.answer.duration_ms < scene.answer.throttle_ms, "the response isn't held meanwhile"
+    assert scene.answer.duration_ms < scene.answer.throttle_ms, "the broker sends the response without a delay"
     assert scene.silent_ms >= scene.answer.throttle_ms - 2
     expected = {"create": {1}, "grow": {2}, "delete": set()}[kind]
     eventually(lambda: set(partitions(nodes[node], names(kind, False)).values()) == expected)
@@ -244,13 +244,13 @@ def test_kafkas_client_tries_again_until_it_succeeds_unless_told_otherwise(nodes
     assert error is not None
     assert (error.error, error.message) == ("ThrottlingQuotaExceededException", MESSAGE)
     assert 1000 - (now_ms() - begin) <= error.throttle_ms <= 1000
-    eventually(lambda: requests(node) - before == 2, what="one request, counted by broker and controller")
+    eventually(lambda: requests(node) - before == 2, what="broker and controller count one request each")
 
     before, begin = requests(node), now_ms()
     topics = {"first": BURST_S + 1, "second": 1}
     assert mutate(node, "patient", "create", topics, retry=True) == dict.fromkeys(topics)
-    assert now_ms() - begin >= 1000 - 2, "it can't have succeeded at once"
-    eventually(lambda: requests(node) - before == 4, what="one more request, after the throttle time")
+    assert now_ms() - begin >= 1000 - 2, "the second topic can't be created immediately"
+    eventually(lambda: requests(node) - before == 4, what="the client retries once, after the throttle time")
 
 
 def requests(node: KafkaNode) -> int:

@@ -162,7 +162,7 @@ def test_a_deleted_topics_quotas_hold_until_it_is_made_anew(node: KafkaNode, cli
     alone("one")
     delete()
     sent = end_offset(node, USAGE.name)
-    eventually(lambda: end_offset(node, USAGE.name) > sent + 2, what="publish-usage would have made the topic")
+    eventually(lambda: end_offset(node, USAGE.name) > sent + 2, what="publish-usage had time to create the topic")
     assert gauge(node, "Budget,name=one", "Bytes") == 1e9
     alone("another")
     delete_topics(node, QUOTAS)

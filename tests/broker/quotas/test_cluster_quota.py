@@ -100,7 +100,7 @@ def check_quota_on_every_broker(cluster: Cluster) -> None:
     """Checks the client's rate on one broker, on another one to which it moves, and on all; a pipeline must run."""
     first, second, _ = cluster.brokers
     with load(cluster, 1) as one:
-        eventually(lambda: limit(first) > 0.9 * QUOTA, what="the share of one broker")
+        eventually(lambda: limit(first) > 0.9 * QUOTA, what="one broker has nearly the whole quota")
         eventually(lambda: one.meter.rate_over(2) > 0.8 * QUOTA)
     with load(cluster, 2) as two:
         eventually(lambda: limit(second) > 0.9 * QUOTA, on_timeout=lambda: str(limits(cluster)))
@@ -144,7 +144,7 @@ def test_a_client_far_below_its_quota_keeps_room_on_every_broker_after_a_burst_o
                 records_with_room.append(pipeline.sequence)
             return len(records_with_room) == 12
 
-        eventually(stays, what="room on every broker for twelve records", on_timeout=lambda: str(limits(cluster, "q")))
+        eventually(stays, what="twelve records give each broker room", on_timeout=lambda: str(limits(cluster, "q")))
 
 
 def test_partitions_that_are_added_to_the_topic_of_shares_are_found(cluster: Cluster) -> None:
@@ -153,7 +153,7 @@ def test_partitions_that_are_added_to_the_topic_of_shares_are_found(cluster: Clu
 
     config = cluster.client_config(client_id="harness")
     with FakeShares(config) as pipeline:
-        eventually(fresh, what="shares in one partition")
+        eventually(fresh, what="the shares in one partition are fresh")
         admin = AdminClient(config)
         (grown,) = admin.create_partitions([NewPartitions(SHARES, 7)]).values()
         grown.result(30)

@@ -105,7 +105,7 @@ class Ledger:
         assert min(rates) / slack <= shown["byte-rate"] <= max(rates) * slack
         throttled = [t for t in self.throttle_times if t]
         means = [pytest.approx(mean(throttled[first:])) for first in range(len(throttled))]
-        assert shown["throttle-time"] in means, "of all tries, but for those of a minute ago"
+        assert shown["throttle-time"] in means, "the mean of all tries, except those older than a minute"
 
 
 def played(node: KafkaNode, client_id: str | None, send: Send, bound: float, *, takes_back: bool = False) -> Ledger:
@@ -194,7 +194,7 @@ def test_a_throttled_fetch_is_answered_at_once_without_a_record_and_its_connecti
             first = client.fetch("filled", 21_000)
             throttled = first.throttle_ms
             second = client.fetch("filled", 21_000)
-        assert len(first.response) < size_of_filled(node) - 20_000 + 100, "the frame of a response alone"
+        assert len(first.response) < size_of_filled(node) - 20_000 + 100, "the response has a frame and no records"
         return first.duration_ms < throttled <= second.received_ms - first.sent_ms
 
     eventually(answered_at_once, poll=SAMPLES + 1)  # as played()
@@ -212,7 +212,7 @@ def test_kafkas_clients_show_the_mean_and_the_largest_throttle_time_and_0_if_not
     avg, largest = shown("producer", "java-producer", "t", [10, 90_000])
     assert 0 < avg <= largest / 2
     # The mean of Kafka's producer includes each response of the connection, also those to Metadata and ApiVersions.
-    assert largest / avg == pytest.approx(round(largest / avg)), "of so many responses one was throttled"
+    assert largest / avg == pytest.approx(round(largest / avg)), "exactly one of the responses was throttled"
     assert shown("consumer", "clientD", "filled", 2) == [0, 0]
     avg, largest = shown("consumer", "java-consumer", "filled", 6)
     assert 0 < avg < largest

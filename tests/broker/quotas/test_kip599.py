@@ -126,7 +126,7 @@ def test_with_a_request_quota_the_longer_throttle_time_applies(cluster: Cluster,
         with RawClient(broker, client_id) as client:
             # Kafka also charges a request that only validates, so the test needn't create topics.
             answers.append(client.mutate("create", topics, strict=strict, validate_only=True))
-    assert answers[1].throttle_ms == 1000, "the bucket is nearly full; a request quota throttles for a window at most"
+    assert answers[1].throttle_ms == 1000, "the bucket is nearly full; a request quota throttles for at most a window"
     assert {code for code, _ in answers[-1].errors.values()} == {QUOTA_EXCEEDED if strict else 0}
     # The client owes 12 tokens, and refused topics add none. An old client, which is not refused, owes 14.
     assert 10_000 < answers[-1].throttle_ms <= (24_000 if strict else 28_000)
@@ -165,7 +165,7 @@ def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_afte
     begin = now_ms()
     outcome = mutate(cluster.brokers[0], "strict", "create", KIP_599)
     end = now_ms()
-    assert outcome == dict.fromkeys(KIP_599), "the last of the seven finds 20 tokens, and may take 80"
+    assert outcome == dict.fromkeys(KIP_599), "the last of the seven topics finds 20 tokens and may take 80"
     assert early.admit(sum(KIP_599.values()), begin)
     assert late.admit(sum(KIP_599.values()), end)
 

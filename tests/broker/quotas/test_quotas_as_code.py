@@ -72,7 +72,7 @@ def test_the_example_is_applied_and_again_changes_nothing(node: KafkaNode, clien
     assert "20,000,000 bytes/s (20M)" in planned.output
     assert run(client, "drift", EXAMPLE).exit_code == 1
     refused = CliRunner().invoke(app, ["quotas", "apply", str(EXAMPLE), *client], input="n\n")
-    assert (refused.exit_code, describe_quotas(node)) == (1, []), "nothing is changed without a yes"
+    assert (refused.exit_code, describe_quotas(node)) == (1, []), "apply changes nothing without a yes"
     first = run(client, "apply", "--yes", EXAMPLE)
     assert (first.exit_code, "Applied 15 of 15 changes." in first.output) == (0, True)
     found = {tuple(sorted(entity.items())): rates for entity, rates in describe_quotas(node)}
@@ -150,7 +150,7 @@ node.id=1
         *((f"quotas: [{{user: bob, {wrong}}}, {{user: alice, producer_byte_rate: 1M}}]", "failed user bob: ")
           for wrong in ("producer_byte_rate: 1.5", "connection_creation_rate: 3")),
     ],
-    ids=["by brokers", "by the controller", "a fraction", "a key of others"],
+    ids=["by brokers", "by the controller", "a fraction", "a quota for IPs only"],
 )  # fmt: skip
 def test_what_is_refused_is_named_and_the_rest_is_done(client: list[str], file: Path, text: str, told: str) -> None:
     file.write_text(text)
@@ -234,7 +234,7 @@ def test_wrong_credentials_end_with_2_and_are_not_shown(client: list[str], file:
     wrong = file.with_name("wrong.properties")
     wrong.write_text(config.read_text().replace("s3cret", "wr0ng"))
     result = run([*client[:-1], str(wrong)], "drift", file)
-    told = "doesn't answer: it refuses the user, the password or the mechanism"
+    told = "doesn't answer: the broker refuses the user, the password or the mechanism"
     assert (result.exit_code, told in result.output) == (2, True)
     assert "wr0ng" not in result.output
 

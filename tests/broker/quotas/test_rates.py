@@ -69,10 +69,10 @@ def test_rotating_client_ids_share_the_quota_of_their_user(node: KafkaNode) -> N
     with RawClient(node, "rotating") as client:
         while client.produce("t", batch).throttle_ms == 0:
             number += 1
-            assert number < 9, "Kafka's window of 1 MB/s is used up by all of them together"
+            assert number < 9, "all client-ids together use up Kafka's window of 1 MB/s"
             client.rename(f"rotating-{number}")
     # The broker's own clients may cause misses meanwhile; each rotating client-id would cause at least two.
-    assert gauge(node, "QuotaTable", "Misses") - misses <= number, "nobody had to be asked about any of them"
+    assert gauge(node, "QuotaTable", "Misses") - misses <= number, "the host wasn't asked about any of the client-ids"
     assert {q.tags["client-id"] for q in enforced_quotas(node, "PRODUCE", user=ANYONE)} == {""}
 
 
@@ -80,7 +80,7 @@ def test_rotating_client_ids_share_the_quota_of_their_user(node: KafkaNode) -> N
 def test_client_ids_of_32_kb_cost_the_broker_nothing_that_stays(node: KafkaNode) -> None:
     before = gauge(node, "QuotaTable", "Clients")
     assert introduce_clients(node, (f"{number:032000}" for number in range(1_500))) == 1_500
-    assert gauge(node, "QuotaTable", "Clients") <= before + 1, "all of them are one"
+    assert gauge(node, "QuotaTable", "Clients") <= before + 1, "all these client-ids count as one client"
     assert "OutOfMemoryError" not in node.log_text()
 
 
@@ -125,7 +125,7 @@ def test_a_share_consumers_fetches_are_counted_and_delayed_by_its_own_quota(node
     assert quota.bound == SHARED
     assert found["throttle"] > 0
     assert SHARED < found["bytes"] < SHARED * (seconds + QUICK_WINDOW)
-    assert found["later"] > 0, "what a delayed answer would have held comes when its lock has run out"
+    assert found["later"] > 0, "records that a delayed answer left out come when their lock has expired"
 
 
 @pytest.mark.long
@@ -161,7 +161,7 @@ def test_greedy_clients_are_slowed_until_the_handler_has_time_and_let_go_afterwa
 
         small = stack.enter_context(ProducerLoad(node.client_config(client_id="small"), "t", rate=20_000))
         eventually(lambda: small.meter.bytes > 40_000)
-        eventually(lambda: factor() == 1, what="it has time enough for who is there")
+        eventually(lambda: factor() == 1, what="the handler has time enough for the present client")
         with ExitStack() as greedy:
             for number in range(4):
                 config = {**node.client_config(client_id=f"greedy-{number}"), **BATCHES}
@@ -173,11 +173,11 @@ def test_greedy_clients_are_slowed_until_the_handler_has_time_and_let_go_afterwa
                 text = explain_client(node, ANYONE, "greedy-0")[1]
                 assert "since this broker's request handlers are" in last_line(text)
                 assert "idle (target 30 %)" in text
-                assert field(text, "state") == "OPEN", "that of the disks"
+                assert field(text, "state") == "OPEN", "the state is that of the disks"
                 return True
 
             eventually(is_explained)
             eventually(lambda: gauge(node, "Load", "HandlersIdle") > TARGET / 2, what="the handler has time again")
             assert gauge(node, "Fence", "Closed") == 0
         eventually(lambda: factor() == 1)
-        eventually(lambda: math.isnan(limit_of(node, ANYONE, "greedy-0")), what="nobody is slowed any more")
+        eventually(lambda: math.isnan(limit_of(node, ANYONE, "greedy-0")), what="no client is slowed any more")

@@ -70,10 +70,10 @@ def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_i
         for load in loads.values():
             running.enter_context(load)
         eventually(lambda: topics_over(node) == ["greedy"], on_timeout=lambda: str(topics_over(node)))
-        eventually(lambda: topics(node, "Share") == SHARE, what="modest has written, too")
+        eventually(lambda: topics(node, "Share") == SHARE, what="clients have written to modest, too")
         # At first greedy exceeded its share, before the one-minute mean showed this.
         owing = bytes_in(node, "greedy")
-        eventually(lambda: bytes_in(node, "greedy") > owing + SHARE, LONG, "it is let in again")
+        eventually(lambda: bytes_in(node, "greedy") > owing + SHARE, LONG, "greedy is let in again")
         wait_for_topic_rates(node)
         assert topics(node, "Rejections") > 20
         with changed(node, {TOTAL: "1G"}):
@@ -81,12 +81,13 @@ def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_i
     assert [error for load in loads.values() for error in load.errors] == []
     for topic, load in loads.items():
         appended = bytes_in(node, topic)
-        assert load.meter.bytes <= appended <= 1.01 * load.meter.bytes, "what was turned back never counts"
-    lines = [line for line in node.log_text().splitlines() if "Produce requests were turned back" in line]
-    assert 1 <= len(lines) <= 5, "one line a minute, and none for each request"
+        assert load.meter.bytes <= appended <= 1.01 * load.meter.bytes, "turned back requests never count"
+    lines = [line for line in node.log_text().splitlines() if "topics were turned back" in line]
+    assert 1 <= len(lines) <= 5, "the log has one line a minute, not one for each request"
     for line in lines:
-        assert "Of 1 topics: [greedy (" in line, "the others are never turned back"
-        assert "where 750,000 are expected" in line
+        assert "Produce requests to 1 topics were" in line, "other topics are never turned back"
+        assert "[greedy (" in line
+        assert "bytes/s, 750,000 are expected" in line
 
 
 def wait_for_topic_rates(node: KafkaNode) -> None:
@@ -97,7 +98,7 @@ def wait_for_topic_rates(node: KafkaNode) -> None:
     def rates_are_met() -> bool:
         now = time.monotonic()
         samples.append((now, {topic: bytes_in(node, topic) for topic in OFFERS}))
-        assert now >= begin + PERIOD, "a period has not passed yet"
+        assert now >= begin + PERIOD, "a period must pass first"
         since, before = [sample for sample in samples if sample[0] <= now - PERIOD][-1]
         rates = {topic: (samples[-1][1][topic] - before[topic]) / (now - since) for topic in OFFERS}
         assert sum(rates.values()) == pytest.approx(3_000_000, rel=0.1)
@@ -120,7 +121,7 @@ def test_a_topic_within_its_share_keeps_its_rate_packed_by_kafkas_producer_with_
         found: dict[str, Any] = Helper(node.version).ask("produce-mixed", seconds, offers, 1000, config, timeout=300)
     assert topics(node, "Rejections") > before + 20
     modest, greedy = found["modest"], found["greedy"]
-    assert modest["in-time"] > 0.75 * seconds * offers["modest"], "what waits to be tried again may come late"
+    assert modest["in-time"] > 0.75 * seconds * offers["modest"], "records that wait for a retry may come late"
     assert modest["longest-ms"] < 30_000
     assert modest["failed"] == greedy["failed"] == 0
     assert (modest["delivered"], greedy["delivered"]) == (modest["sent"], greedy["sent"])
@@ -163,7 +164,7 @@ def test_exempt_clients_write_on_and_others_to_other_topics_and_what_is_turned_b
     for topic in (full, "quiet") * 3:
         producer.produce(topic, "one", partition=0, on_delivery=note)
     assert producer.flush(120) == 0
-    assert outcomes == {full: {"NOT_ENOUGH_REPLICAS"}, "quiet": {None}}, "librdkafka sends one topic a request"
+    assert outcomes == {full: {"NOT_ENOUGH_REPLICAS"}, "quiet": {None}}, "librdkafka sends one topic in each request"
 
 
 @pytest.mark.proves("v1.exempt")

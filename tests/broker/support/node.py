@@ -77,8 +77,8 @@ def check_serves(node: KafkaNode, client_id: str) -> None:
     """Checks that a client with this client-id produces to topic t and consumes, faster than a muted client could."""
     config = node.client_config(client_id=client_id)
     with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
-        eventually(lambda: producer.meter.bytes > 2_000_000, what="produced")
-        eventually(lambda: consumer.meter.bytes > 2_000_000, what="consumed")
+        eventually(lambda: producer.meter.bytes > 2_000_000, what="the client has produced")
+        eventually(lambda: consumer.meter.bytes > 2_000_000, what="the client has consumed")
     assert producer.errors == consumer.errors == []
 
 

@@ -39,7 +39,7 @@ def attempt(config: dict[str, Any], topic: str, partition: int = 0) -> str | Non
         answers.append(_attempt(config, topic, partition))
         return answers[-1] not in _MOVING
 
-    eventually(answered, what=f"an answer of the leader of {topic}-{partition}")
+    eventually(answered, what=f"the leader of {topic}-{partition} has answered")
     return answers[-1]
 
 
@@ -60,7 +60,7 @@ def end_offset(node: KafkaNode, topic: str, partition: int = 0) -> int:
     def known() -> tuple[int, int]:
         return _ask(node, lambda consumer: consumer.get_watermark_offsets(at))
 
-    return eventually(known, what=f"the end offset of {topic}-{partition}")[1]
+    return eventually(known, what=f"the end offset of {topic}-{partition} is known")[1]
 
 
 def wait_until_turned_back(*nodes: KafkaNode, more: int = 5) -> None:
@@ -70,7 +70,7 @@ def wait_until_turned_back(*nodes: KafkaNode, more: int = 5) -> None:
         return sum(gauge(node, "Fence", "Rejections") for node in nodes)
 
     before = rejections()
-    eventually(lambda: rejections() >= before + more, what=f"{more} more rejections")
+    eventually(lambda: rejections() >= before + more, what=f"the fences turn back {more} more requests")
 
 
 def stopped_at(node: KafkaNode, *topics: str) -> list[int]:
@@ -103,7 +103,7 @@ def _settled(ends: Callable[[], list[int]], *nodes: KafkaNode) -> list[int]:
         wait_until_turned_back(*nodes)
         return before if ends() == before else None
 
-    return eventually(stay, what="ends that stay")
+    return eventually(stay, what="the end offsets stay the same")
 
 
 def values(node: KafkaNode, topic: str) -> list[str]:

@@ -80,7 +80,7 @@ class FakePipeline(Background):
 
 def wait_for_source(cluster: Cluster, source: str, timeout: float = 120) -> None:
     """Waits until every broker uses this factor source."""
-    bean, what = f"FactorSource,name={source}", f"{source} answers on all"
+    bean, what = f"FactorSource,name={source}", f"{source} answers on all brokers"
     eventually(lambda: all(gauge(node, bean, "Answers") == 1 for node in cluster.brokers), timeout, what)
 
 

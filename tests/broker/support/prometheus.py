@@ -71,7 +71,7 @@ def package() -> Path:
     """The files of Debian's package; if there are none, skips the calling test with the reason."""
     found = _found()
     if isinstance(found, str):
-        pytest.skip(f"{COULD_NOT_RUN}no Prometheus on this machine: {found}")
+        pytest.skip(f"{COULD_NOT_RUN}this machine has no Prometheus: {found}")
     return found
 
 

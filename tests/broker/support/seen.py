@@ -77,7 +77,7 @@ def wait_for_rate(expected: object, *loads: Load, since: float | None = None) ->
 
     def rate_is_met() -> bool:
         now = time.monotonic()
-        assert now >= begin + span, "three windows have not passed yet"
+        assert now >= begin + span, "three windows must pass first"
         assert sum(load.meter.smooth_rate(now - span, now) for load in loads) == expected
         return True
 
@@ -97,4 +97,4 @@ def state(node: KafkaNode) -> float:
 def wait_for_state(cluster: Cluster, wanted: int, but: KafkaNode | None = None) -> None:
     """Waits until every broker, except ``but``, is in the wanted state: OPEN, THROTTLE or PAUSE."""
     nodes = [node for node in cluster.brokers if node is not but]
-    eventually(lambda: all(state(node) == wanted for node in nodes), what=f"state {wanted} on all")
+    eventually(lambda: all(state(node) == wanted for node in nodes), what=f"all brokers have the state {wanted}")

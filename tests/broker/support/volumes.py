@@ -37,8 +37,8 @@ QUICK_DELETION: Final = {
 SMALL_BURSTS: Final = {"quota.window.num": "2"}
 WINDOW: Final = 2.0  # seconds of this window
 _NO_VOLUME: Final = (
-    f"{COULD_NOT_RUN}this user may mount no file system here, and a test that fills a volume needs a small one. "
-    "Run it as root, in a container that may mount (SYS_ADMIN), or where user namespaces are allowed"
+    f"{COULD_NOT_RUN}this user can't mount a file system here, and a test that fills a volume needs a small one. "
+    "Run the test as root, in a container that may mount (SYS_ADMIN), or where user namespaces are allowed"
 )
 
 
@@ -131,7 +131,7 @@ def topic_on_each(directories: Sequence[Path], create: Callable[[str], None]) ->
         found[directory_of(topic, directories)] = topic
         if len(found) == len(directories):
             return [found[each] for each in directories]
-    raise AssertionError(f"Kafka chose only {sorted(found)}")
+    raise AssertionError(f"Kafka placed topics only in {sorted(found)}")
 
 
 def published(node: KafkaNode) -> Volume:

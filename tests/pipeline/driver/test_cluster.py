@@ -44,7 +44,7 @@ def test_a_full_disk_stops_all_and_spark_may_come_and_go(cluster: Cluster, tmp_p
         wait_for_source(cluster, SNAPSHOT_SOURCE)
         driver.start()
         wait_for_source(cluster, RECORD_SOURCE, PATIENCE)
-        assert transitions(*cluster.brokers) == before, "no broker was open, not even for a moment"
+        assert transitions(*cluster.brokers) == before, "no broker left PAUSE, not even for a moment"
         assert settled_ends(cluster) == ends
         alter_broker_config(cluster.brokers[0], {HARD: None}, broker=1)
         wait_for_state(cluster, OPEN)
@@ -68,7 +68,7 @@ def test_by_sparks_record_a_broker_down_stops_nobody_and_its_full_disk_counts(cl
         third.stop()
         eventually(lambda: gauge(first, "Brokers", "LastKnown") == 1, PATIENCE)
         wait_for_state(cluster, PAUSE, but=third)
-        eventually(lambda: records_without_broker_3(cluster) > 3, PATIENCE, "the pipeline no longer lists it")
+        eventually(lambda: records_without_broker_3(cluster) > 3, PATIENCE, "the pipeline lists no broker 3")
         assert gauge(first, "Brokers", "LastKnown") == 1
         wait_for_state(cluster, PAUSE, but=third)
         assert gauge(first, f"FactorSource,name={RECORD_SOURCE}", "Answers") == 1

@@ -76,10 +76,10 @@ class Story:
 
     def check_what_was_published(self) -> None:
         orders = [(each.run, each.sequence) for each in published(self._node.bootstrap)]
-        assert orders == sorted(orders), "a record that came later was older"
+        assert orders == sorted(orders), "records are published in the order of run and sequence"
         found = dead_letters(self._node.bootstrap)
         assert {each["value"] for each in found} == {f"{{bad {n}" for n in range(1, self.refused + 1)}
-        assert len({each["id"] for each in found}) == self.refused, "one record has more than one key"
+        assert len({each["id"] for each in found}) == self.refused, "each refused record has exactly one key"
 
 
 @pytest.mark.proves("faults.driver-killed")
@@ -162,7 +162,7 @@ def test_a_checkpoint_that_spark_cannot_read_is_set_aside_and_the_same_rebuilt(n
             file.write_bytes(b"no checkpoint of Spark's")
     with driver:
         driver.wait_for_log("query volumes failed 5 times in a row and restarts from the topics", PATIENCE)
-        assert "\tat " not in driver.log_text(), "an operator reads why, and Spark's stacks are for its developers"
+        assert "\tat " not in driver.log_text(), "the log has the reason for an operator, but no stack of Spark's"
         story.told(1)
         assert [path.is_dir() for path in place.glob("volumes.set-aside-*")] == [True]
         eventually(lambda: len(dead_letters(node.bootstrap)) >= 2 * story.refused - BROKERS // 10, PATIENCE)
@@ -224,7 +224,7 @@ def test_records_go_on_and_no_broker_is_stale_when_the_clock_is_set(
     node: KafkaNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if shutil.which("cc") is None:
-        pytest.skip(f"{COULD_NOT_RUN}no cc, which makes the library that sets a process's clock")
+        pytest.skip(f"{COULD_NOT_RUN}there is no cc to compile the library that sets a process's clock")
     source, library, added = (tmp_path / name for name in ("clock.c", "clock.so", "added"))
     source.write_text(LIBRARY)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
@@ -249,7 +249,7 @@ def test_records_go_on_and_no_broker_is_stale_when_the_clock_is_set(
             now = told
             eventually(lambda now=now: follows(now + 5), PATIENCE, poll=1)
         assert {each.stale for each in published(node.bootstrap)} == {0}
-        assert "Removing executor" not in driver.log_text(), "Spark logs errors for ever once it has lost itself"
+        assert "Removing executor" not in driver.log_text(), "Spark logs errors forever once it loses its own executor"
     finally:
         driver.kill()
 
@@ -302,7 +302,7 @@ def test_state_and_history_outlive_a_worker_and_the_driver_and_lie_in_one_place(
             worker.kill()
             # Only some brokers publish, so the other brokers' volumes must come from the state.
             story.told(2, brokers=25)
-        assert list((shared / "volumes/state").rglob("*.delta")), "the state doesn't lie in the shared directory"
+        assert list((shared / "volumes/state").rglob("*.delta")), "the state is in the shared directory"
         with driver:
             story.told(1, brokers=12)
-        assert not list(shared.glob("*.set-aside-*")), "the state couldn't be read"
+        assert not list(shared.glob("*.set-aside-*")), "Spark could read the state"

@@ -50,10 +50,10 @@ def report(history: Path, out: Path, *options: str) -> Result:
 @pytest.mark.parametrize(
     ("question", "expected", "known"),
     [
-        pytest.param({}, ["2", "1", "3"], 3, id="a silent one is left out"),
-        pytest.param({"recent": 40 * HOUR}, ["1", "2", "3"], 3, id="the one that fills fast, far ahead"),
-        pytest.param({"worst": 1}, ["2"], 3, id="at most so many"),
-        pytest.param({"volumes": ("/<b>&old",)}, ["4"], 1, id="a silent one that is asked for"),
+        pytest.param({}, ["2", "1", "3"], 3, id="a silent volume is left out"),
+        pytest.param({"recent": 40 * HOUR}, ["1", "2", "3"], 3, id="over 40 hours the volume that fills fast is first"),
+        pytest.param({"worst": 1}, ["2"], 3, id="worst=1 shows one volume"),
+        pytest.param({"volumes": ("/<b>&old",)}, ["4"], 1, id="a silent volume is shown if it is asked for"),
     ],
 )
 def test_the_worst_are_those_that_will_be_fullest(
@@ -74,7 +74,7 @@ def test_a_volume_counts_by_its_hard_limit_or_else_its_capacity_and_one_that_emp
     ]  # fmt: skip
     curves = found(spark, written(spark, rows, tmp_path), recent=180).curves
     assert [curve.name.volume for curve in curves] == [*used]
-    assert [curve.fill_rate for curve in curves] == [0, 0, pytest.approx(-0.3), 0, None], "by least squares"
+    assert [curve.fill_rate for curve in curves] == [0, 0, pytest.approx(-0.3), 0, None], "rates are by least squares"
 
 
 def test_a_range_has_its_first_time_not_its_last_and_opens_no_other_days_of_which_a_damaged_one_is_named(
@@ -200,7 +200,7 @@ def test_tables_and_page_show_then_and_with_these_settings(hour: Path, tmp_path:
     assert text.count("<svg role") == 3
     assert [each for each in ("What server.properties would have done", "estimated") if each not in text] == []
     assert FETCHES.search(text) is None
-    assert "#1f6feb" not in text.partition("</style>")[2], "colours are those of the page"
+    assert "#1f6feb" not in text.partition("</style>")[2], "only the page's style names colours"
 
 
 def test_more_readings_than_fit_are_thinned_out(spark: SparkSession, hour: Path) -> None:

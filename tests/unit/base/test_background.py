@@ -39,4 +39,4 @@ def test_a_fault_that_comes_and_goes_or_lasts_is_logged_once_a_minute(caplog: py
     for text in ("second", "third"):  # the fault has not healed in between
         clock.now += 61
         lasts.report(text)
-    assert caplog.messages == ["first", "lost 0", "lost 600 (599 such lines were left out before)", "second"]
+    assert caplog.messages == ["first", "lost 0", "lost 600 (599 similar lines were left out before)", "second"]

@@ -69,17 +69,17 @@ def good(site: Path) -> None:
 def test_the_error_of_an_unknown_name_lists_the_nearest_and_all_others(site: Path) -> None:
     good(site)
     distribute_quotahost(site)
-    listed = r"^supplier 'goood': there is none; did you mean 'good'\? There are: .*client-quotas.*static"
+    listed = r"^supplier 'goood': no such plugin .* did you mean 'good'\? Installed plugins: .*client-quotas.*static"
     with pytest.raises(PluginError, match=listed):
         load(Role.SUPPLIER, "goood")
-    absent = r"factor source 'good': there is none; install its package, whose entry point is of the group "
-    with pytest.raises(PluginError, match=rf"^{absent}quotahost\.factor_sources, or take it out of {PREFIX}factor\."):
+    absent = r"factor source 'good': no such plugin is installed; install its .*, whose entry point is of the group "
+    with pytest.raises(PluginError, match=rf"^{absent}quotahost\.factor_sources, or remove it from {PREFIX}factor\."):
         load(Role.FACTOR_SOURCE, "good")
-    with pytest.raises(PluginError, match="factor source 'none': there is none; leave it empty for none"):
+    with pytest.raises(PluginError, match=r"factor source 'none': no such plugin .* leave the property empty\."):
         load(Role.FACTOR_SOURCE, "none")
 
 
-@pytest.mark.parametrize("fails", [True, False], ids=["it fails", "it is of another role"])
+@pytest.mark.parametrize("fails", [True, False], ids=["the plugin fails", "the plugin has another role"])
 def test_what_a_plugin_has_opened_ends_if_it_can_not_be_built(fails: bool) -> None:
     ended: list[str] = []
 
@@ -98,7 +98,7 @@ def test_another_package_whose_entry_points_can_not_be_read_is_named(site: Path)
     good(site)
     distribute(site, "torn", {})
     (site / "torn-1.0.dist-info" / "entry_points.txt").write_bytes(b"[x]\na = \xff")
-    words = rf"^supplier 'good': the entry points of the package torn in {site} can't be read .* install it anew$"
+    words = rf"^supplier 'good': the entry points of the package torn in {site} can't be read .* reinstall the package$"
     with pytest.raises(PluginError, match=words):
         load(Role.SUPPLIER, "good")
     with pytest.raises(PluginError, match="the package torn"):
@@ -111,7 +111,7 @@ def test_a_plugin_without_a_model_has_no_settings_and_a_broken_one_of_others_is_
     supplier(site, "plain", "class plugin:\n    quota = print\n    def __init__(self, context): self.c = context")
     with FakeHost(Role.SUPPLIER, "plain") as host:
         assert host.context.section is None
-    with pytest.raises(SettingsError, match=rf"{PREFIX}plugin\.plain\.x.*its own; remove it, or give all of"):
+    with pytest.raises(SettingsError, match=rf"{PREFIX}plugin\.plain\.x.*has no properties; remove it, or give all"):
         FakeHost(Role.SUPPLIER, "plain", {"plugin.plain.x": "1"})
     assert not ran.exists()
 
@@ -218,7 +218,7 @@ def test_a_plugin_unfit_for_its_role_is_refused_with_the_reason(site: Path, role
         FakeHost(role, "it")
     assert str(error.value).startswith(f"{role} 'it': ")
     assert words in str(error.value)
-    assert len(str(error.value)) <= 1000, "it goes to the log and to an administrator"
+    assert len(str(error.value)) <= 1000, "the error is short enough for the log and an administrator"
 
 
 def test_a_survey_lists_every_plugin_and_why_it_fails_to_load(site: Path) -> None:
@@ -236,10 +236,11 @@ def test_a_survey_lists_every_plugin_and_why_it_fails_to_load(site: Path) -> Non
     error = found["twice", "one"].error
     assert all(words in error for words in ("offered more than once, by", " one 1.0", " two 1.0", "uninstall"))
     assert found["module", "whole"].error.endswith("name a class or function in the entry point, as MODULE:CLASS")
-    assert found["x", "astray"].error == "nobody reads its group quotahost.supplier; did you mean quotahost.suppliers?"
+    told = "quotahost.supplier is not an entry point group of quotahost; did you mean quotahost.suppliers?"
+    assert found["x", "astray"].error == told
     assert "; there are quotahost.suppliers, quotahost.factor_sources, " in found["y", "astray"].error
-    written = "my-quotas:Good of slips 1.0 is not written as MODULE:CLASS, of letters, digits, _ and dots"
-    assert found["dashed", "slips"].error == written
-    with pytest.raises(PluginError, match=written):
+    told = "the entry point my-quotas:Good of slips 1.0 is invalid; write MODULE:CLASS with letters, digits, _ and dots"
+    assert found["dashed", "slips"].error == told
+    with pytest.raises(PluginError, match=told):
         load(Role.SUPPLIER, "dashed")
-    assert found["a.b", "slips"].error == "no property can have its name; write one of letters, digits, - and _"
+    assert found["a.b", "slips"].error == "a property can't name this plugin; use letters, digits, - and _ in its name"

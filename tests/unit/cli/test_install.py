@@ -44,7 +44,7 @@ def test_install_puts_the_jar_into_libs_for_older_ones_spares_those_of_others_an
     assert told | {f"{PREFIX}python.executable={sys.executable}"} <= set(lines)
     quotahost = str(Path(sys.executable).with_name("quotahost"))
     doctor = [quotahost, "doctor", "server.properties", "--kafka-home", str(kafka)]
-    assert shlex.split(lines[-1])[-5:] == doctor, "a shell takes the next command as it stands"
+    assert shlex.split(lines[-1])[-5:] == doctor, "a shell accepts the printed command as it is"
 
 
 def test_an_install_that_cannot_be_done_says_why_and_leaves_nothing_behind(

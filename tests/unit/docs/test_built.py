@@ -55,7 +55,7 @@ def test_the_lock_names_every_package_that_is_asked_for_and_each_by_hashes() -> 
     names = {re.split(r"[^\w.-]", requirement)[0].replace("_", "-").lower() for requirement in asked}
     assert {"confluent-kafka", "pydantic", "prometheus-client", "pyspark"} <= names
     assert names - {"quotahost"} <= locked
-    assert all(line.endswith("\\") for line in starts), "a package without a hash"
+    assert all(line.endswith("\\") for line in starts), "every package has a hash"
 
 
 @pytest.mark.long

@@ -148,7 +148,7 @@ def test_the_operator_keeps_every_property_and_would_drop_strimzis_names() -> No
     assert [name for name in CONFIG if is_forbidden(name)] == []
     assert is_forbidden(PREFIX + "static.excluded.principal.name.list")
     assert is_forbidden(PREFIX + "static.produce")
-    assert "quotas" not in KAFKA["spec"]["kafka"], "the operator would remove the callback's class"
+    assert "quotas" not in KAFKA["spec"]["kafka"], "with `quotas`, the operator would remove the callback's class"
 
 
 def test_the_document_names_all_that_the_operator_drops_of_the_callbacks() -> None:
@@ -161,7 +161,7 @@ def test_the_document_names_all_that_the_operator_drops_of_the_callbacks() -> No
 
 def test_the_properties_are_understood_and_strimzis_own_users_are_exempt() -> None:
     settings, name = understood({name: str(value) for name, value in CONFIG.items()}), KAFKA["metadata"]["name"]
-    assert settings.python_executable == "/opt/quotahost/bin/python3", "as strimzi.Containerfile has it"
+    assert settings.python_executable == "/opt/quotahost/bin/python3", "the path is that of strimzi.Containerfile"
     assert set(settings.excluded_principals) == {f"CN={user.format(name)},O=io.strimzi" for user in OWN_USERS}
 
 

@@ -89,7 +89,7 @@ EACH_SPAN: Final = [(document, span) for document, found in SPANS.items() for sp
 @pytest.mark.parametrize("document", TABLES, ids=name_of)
 def test_tables_are_those_of_the_code(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
-    assert renewed(document, text) == text, "run make tables"
+    assert renewed(document, text) == text, "the tables are outdated: run `make tables`"
 
 
 def test_the_plugins_that_they_show_keep_the_contract_by_the_checks_that_they_show() -> None:
@@ -134,7 +134,7 @@ def test_files_and_modules_that_comments_name_are_there() -> None:
         assert [name for name in named if name not in there] == [], name_of(path)
         for module in re.findall(r"(?:\(|``)quotahost\.([a-z_]+\.[a-z_.]+)(?:\)|``)", text):
             place = python / module.replace(".", "/")
-            assert place.is_dir() or place.with_suffix(".py").exists(), f"{name_of(path)} names {module}"
+            assert place.is_dir() or place.with_suffix(".py").exists(), f"{name_of(path)} names a missing {module}"
 
 
 def test_commands_and_options_that_they_name_are_there() -> None:
@@ -150,7 +150,7 @@ def test_commands_and_options_that_they_name_are_there() -> None:
         else:
             known = set().union(*OPTIONS.values(), OTHER_OPTIONS) if words[0].startswith("--") else set()
         wrong = [word for word in words if re.fullmatch(r"--[a-z-]+", word) and known and word not in known]
-        assert wrong == [], f"{name_of(document)}: {span}"
+        assert wrong == [], f"{name_of(document)}: unknown options {wrong} in {span}"
 
 
 def exists(name: str) -> bool:
@@ -175,7 +175,7 @@ def test_properties_that_they_name_are_there() -> None:
             continue
         if Path(name).suffix not in {".py", ".sql", ".java", ".sh", ".json", ".properties"}:
             tells_history = document.name in ("CHANGELOG.md", "upgrade.md")
-            assert exists(name) or (tells_history and name in REMOVED), f"{name_of(document)} names {name}"
+            assert exists(name) or (tells_history and name in REMOVED), f"{name_of(document)} names an unknown {name}"
 
 
 def test_metrics_that_they_name_are_there() -> None:
@@ -229,9 +229,9 @@ def test_make_test_leaves_out_what_other_targets_run_and_the_documents_tell() ->
         (folder,) = re.findall(rf"^{target}:.*\n\t.* -m {marker} (\S+)$", MAKEFILE, re.M)
         tests = ROOT.glob("tests/**/test_*.py")
         marked = [path for path in tests if re.search(rf"mark\.{marker}\b", path.read_text("utf-8"))]
-        assert all(path.is_relative_to(ROOT / folder) for path in marked), "no target runs it"
+        assert all(path.is_relative_to(ROOT / folder) for path in marked), "a make target runs each marked test"
         for document in ("README.md", "CONTRIBUTING.md"):
-            assert f"make {target}" in SPANS[ROOT / document], f"{document} tells what make test leaves out"
+            assert f"make {target}" in SPANS[ROOT / document], f"{document} says what make test leaves out"
 
 
 # ---- requirements ----
@@ -245,7 +245,7 @@ def test_every_requirement_is_proven_by_a_test_and_no_other_is_named() -> None:
     assert proofs().keys() == REQUIREMENTS
     commands = {proof.command for tests in proofs().values() for proof in tests}
     assert commands <= {"", "make test-long", "make test-pipeline", "make test-clients"}
-    assert "(`make test-long`)" in table(), "a test that make test leaves out is shown with its command"
+    assert "(`make test-long`)" in table(), "the table has the command of a test that make test leaves out"
 
 
 def test_a_difference_says_all_that_a_reader_needs() -> None:

@@ -44,7 +44,7 @@ GIVE = "kafka-acls.sh --add --allow-principal"
           "--resource-pattern-type prefixed --group quotahost- (docs/security.md)")),
         ({}, KafkaError.TOPIC_AUTHORIZATION_FAILED,
          ("User:ANONYMOUS may not Read topic t",
-          "log in, by --client-config or a broker's kafka.* (docs/security.md)")),
+          "log in with --client-config or a broker's kafka.* (docs/security.md)")),
         (SASL, KafkaError._TRANSPORT, None),
     ],
 )  # fmt: skip
@@ -73,12 +73,12 @@ def test_why_a_first_record_is_not_published_is_said_once_the_start_is_over(capl
     broker, clock = FakeBroker(), Clock()
     broker.client, broker.brokers = NOBODY, TimeoutError("the broker stops")  # the publisher asks for brokers later
     publisher = Publisher(context(broker, startup__grace="30s"), "t", nothing, clock)
-    publisher.send(b"1", lambda: pytest.fail("for nobody"))
-    assert (caplog.messages, broker.number("Publication", "Errors")) == ([], 0), "its own listener may not be open yet"
+    publisher.send(b"1", lambda: pytest.fail("the record is made without a connection"))
+    assert (caplog.messages, broker.number("Publication", "Errors")) == ([], 0), "no error yet: the broker is starting"
     clock.now += 31
     for _ in range(2):
         publisher.send(b"1", bytes)
-    assert caplog.messages == ["not connected: nobody listens there"]
+    assert caplog.messages == ["not connected: no process listens on this address"]
     assert broker.number("Publication", "Errors") == 2
 
 
@@ -90,7 +90,7 @@ def test_a_topic_that_nobody_has_made_yet_is_no_fault(mock: str, caplog: pytest.
     eventually(lambda: len(absent) > 1)
     made.closing.close()
     eventually(lambda: "quotahost-mine-follower" not in {thread.name for thread in threading.enumerate()})
-    assert absent[1] - absent[0] > 2, "each try is a login, for which an endpoint may be asked for a token"
+    assert absent[1] - absent[0] > 2, "each retry logs in and may request a token, so retries are rare"
     assert caplog.messages == []
 
 
@@ -113,7 +113,7 @@ def test_a_login_that_a_broker_refused_long_ago_is_no_reason_of_todays_outage(mo
         before = mine.enter("t")
         before.config["error_cb"](KafkaError(KafkaError._SSL, "one broker was just starting"))
         careful = mine.enter("t")
-        assert (before.stands(), careful.stands()) == (False, True), "other brokers let it in"
+        assert (before.stands(), careful.stands()) == (False, True), "other brokers still accept the careful client"
         consumer = Consumer({**careful.config, "group.id": "g"})
         network.cut()
         consumer.assign([TopicPartition("t", 0)])
@@ -147,7 +147,7 @@ def test_a_login_that_is_no_longer_used_leaves_the_cluster_at_once(mock: str) ->
     try:
         mine = context(broker, startup__grace="1ms")
         left = ref(login(mine))
-        assert left() is None, "nobody has used it"
+        assert left() is None, "an unused login is released"
         follower, publisher = Follower(mine, "t", nothing), Publisher(mine, "t", nothing)
         publisher.send(b"1", bytes)
         left = ref(login(mine))
@@ -191,7 +191,7 @@ def test_answers_are_handed_on_and_while_the_cluster_is_silent_the_last_holds(ca
     broker.brokers = {1: False}
     eventually(lambda: answers[-1] == {"1": False})
     registered._loop.close()
-    silent = "the cluster doesn't say which brokers are registered; the last answer holds: no answer"
+    silent = "can't list the registered brokers; the last list stays in use: no answer"
     assert (caplog.messages, registered.answered) == ([silent, "the cluster answers again"], True)
 
 

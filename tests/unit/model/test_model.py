@@ -141,20 +141,20 @@ def test_a_text_is_read_exactly(parse: Callable[[str], object], expected: dict[s
     ("parse", "texts", "words"),
     [
         pytest.param(parse_quantity, ["", "ten", "10MB", "10m", "10k", "1,000", "1_000", "nan", "inf", "10 M B", "0x10",
-                                      "٣"], "Ki, Mi, Gi, Ti", id="no quantity"),
+                                      "٣"], "Ki, Mi, Gi, Ti", id="not a quantity"),
         pytest.param(parse_quantity, ["0", "-1", "-10M", "1e999", "0K", "1e-999", "1e999999999999999999999"],
                      r"finite and above 0|out of range", id="a quantity is finite and above 0"),
         pytest.param(parse_quantity, [True, None, [1], object()], "is a ", id="only texts and numbers are read"),
         pytest.param(parse_limit, [" "], "unlimited", id="a limit may be unlimited, but not empty"),
         pytest.param(parse_size, ["9223372036854775808", "8388608Ti", "1e30", "10000000T"],
-                     "at most 9223372036854775807 bytes", id="a size is no more than Java can hold"),
-        pytest.param(parse_size, ["0", "-1", "0.5", "1e-400"], "at least one byte", id="nor less than a byte"),
+                     "at most 9223372036854775807 bytes", id="a size is at most Java's largest long"),
+        pytest.param(parse_size, ["0", "-1", "0.5", "1e-400"], "at least one byte", id="a size is at least one byte"),
         pytest.param(parse_count, ["1.5", "0", "2147483648", "-3", "many"], "number", id="a count is a whole number"),
         pytest.param(parse_duration, ["", "P", "PT", "P1DT", "PT5", "P1Y", "P2W", "5 min", "1h30m", "-5s", "soon"],
-                     "write ISO 8601 such as PT5M, .* such as 30s", id="no duration"),
+                     "write ISO 8601 such as PT5M, .* such as 30s", id="not a duration"),
         pytest.param(parse_duration, ["0s", "0.9ms", "36501d", "PT0S", "99999999999999999999d"], "from 1ms to 36500d",
                      id="a duration is from a millisecond to a century"),
-        pytest.param(parse_duration, ["30"], "write 30s for seconds or 30ms for milliseconds", id="without a unit"),
+        pytest.param(parse_duration, ["30"], "write 30s for seconds or 30ms for milliseconds", id="a unit is missing"),
     ],
 )  # fmt: skip
 def test_a_wrong_text_is_refused_with_a_right_one(parse: Callable[[Any], object], texts: list[Any], words: str) -> None:
@@ -168,7 +168,7 @@ def test_a_wrong_text_is_refused_with_a_right_one(parse: Callable[[Any], object]
 @example(units.MAX_SIZE)
 def test_a_size_keeps_its_last_byte(size: int) -> None:
     assert parse_size(str(size)) == size
-    assert size == units.MAX_SIZE or parse_size(f"{size}.9") == size, "a fraction of a byte is left out"
+    assert size == units.MAX_SIZE or parse_size(f"{size}.9") == size, "a fraction of a byte is dropped"
     shown = show_limit(size, "bytes").partition(" ")[0].replace(",", "")
     assert parse_size(shown) == size
 

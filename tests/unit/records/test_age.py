@@ -167,11 +167,11 @@ def test_in_whatever_order_the_highest_run_and_sequence_is_kept(orders: list[tup
 def test_once_the_kept_record_is_too_old_the_next_to_arrive_replaces_it_whatever_its_run(world: World) -> None:
     world.arrives(2, 1)
     world.passes(VALID)
-    assert world.arrives(1, 7) == "other-pipeline", "it is not too old yet"
-    assert world.arrives(2, 1) == "", "a batch that is published again is neither newer nor wrong"
+    assert world.arrives(1, 7) == "other-pipeline", "the kept record isn't too old yet"
+    assert world.arrives(2, 1) == "", "a record that is published again isn't refused"
     assert world.arrives(2, 0) == "late"
-    assert (world.kept, world.age) == ((2, 1), VALID), "neither makes anything fresh"
-    assert world.arrives(1, 9, live=False) == "", "one that is read again is not refused"
+    assert (world.kept, world.age) == ((2, 1), VALID), "none of these records renews the age"
+    assert world.arrives(1, 9, live=False) == "", "a record that is read again isn't refused"
     world.passes(1)
     assert world.arrives(1, 8) == ""
     assert (world.kept, world.age) == ((1, 8), 0)
@@ -179,13 +179,13 @@ def test_once_the_kept_record_is_too_old_the_next_to_arrive_replaces_it_whatever
 
 def test_after_a_tombstone_the_record_is_stale_and_the_next_replaces_it(world: World) -> None:
     world.newest.remove()
-    assert world.newest.known() == (None, math.inf), "before the first there is none of any age"
+    assert world.newest.known() == (None, math.inf), "nothing is known before the first record"
     world.arrives(2, 5)
     world.passes(1)
     world.newest.remove()
     assert (world.kept, world.age) == ((2, 5), math.inf)
     world.arrives(2, 5, live=False)
-    assert world.age == 1, "a tombstone that is read again leaves the record behind it as fresh as it was"
+    assert world.age == 1, "a record that is read again after its tombstone keeps its age"
     world.newest.remove()
     assert world.arrives(1, 1) == ""
     assert (world.kept, world.age) == ((1, 1), 0)
@@ -200,4 +200,4 @@ def test_a_forged_run_of_the_future_blinds_nobody(world: World, live: bool) -> N
     assert world.arrives(now, 1) == ""
     assert world.arrives(2**63 - 1, 0) == "ahead"
     assert world.kept == (now, 1)
-    assert world.arrives(now + 60_000, 0) == "", "a pipeline whose clock is a little ahead"
+    assert world.arrives(now + 60_000, 0) == "", "a pipeline's clock may be a little ahead"

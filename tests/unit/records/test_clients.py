@@ -63,7 +63,7 @@ def test_the_records_of_many_brokers_lie_in_partitions_of_their_own(brokers: int
     found = [partition_of(str(n * step), partitions) for n in range(1, brokers + 1)]
     assert all(0 <= each < partitions for each in found)
     assert len(set(found)) == brokers
-    assert {partition_of(str(n * step), 1) for n in range(brokers)} == {0}, "of an old topic everybody reads the one"
+    assert {partition_of(str(n * step), 1) for n in range(brokers)} == {0}, "an old topic has one partition for all"
     assert partition_of("no-number", partitions) == 0
 
 

@@ -39,8 +39,8 @@ def test_what_has_no_value_may_be_null_or_left_out() -> None:
     nulls = dict.fromkeys(name for name in content() if name not in needed)
     assert read(bare) == read(bare | nulls)
     assert read(bare).volumes == (DISK,)
-    assert read(bare).affected is None, "a record without topics, as earlier pipelines wrote it, is for all"
-    assert read(content(worst={"MinFreeTea": [5]})).worst[LimitType.MIN_FREE_BYTES] == (), "a later version's"
+    assert read(bare).affected is None, "a record without topics, from an earlier pipeline, is for all clients"
+    assert read(content(worst={"MinFreeTea": [5]})).worst[LimitType.MIN_FREE_BYTES] == (), "unknown limits are ignored"
     nobody = read(content(reporting=0, volumeCount=None, offline=None, capacity=None, consumed=None, fullest=[]))
     assert (nobody.volume_count, nobody.offline, nobody.capacity, nobody.consumed) == (0, 0, 0, 0)
     unlimited = [content(fullest=[volume(softLimit=none, hardLimit=none)]) for none in ({}, {"x": 1})]

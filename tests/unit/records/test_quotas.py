@@ -98,7 +98,7 @@ def test_a_refused_record_leaves_what_was_there_and_nothing_that_was_removed(bet
     for value in (*between, b"no JSON"):
         with nullcontext() if value != b"no JSON" else pytest.raises(Refused):
             latest.record(key_of(alice), value, live=False)
-        assert latest.by_name == {alice: ClusterQuota(5.0)}, "until all is read, what held before holds"
+        assert latest.by_name == {alice: ClusterQuota(5.0)}, "the last quotas apply until the topic is read to its end"
     latest.caught_up()
     assert latest.by_name == ({} if between else {alice: ClusterQuota(5.0)})
 

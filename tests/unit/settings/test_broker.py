@@ -115,11 +115,11 @@ def test_a_period_above_half_of_validity_is_refused(period: str, reader: dict[st
 
 @pytest.mark.parametrize("name", [*REMOVED])
 def test_a_property_that_is_gone_is_an_error_that_says_what_to_do(name: str) -> None:
-    gone = rf"^{re.escape(PREFIX + name)}: no longer exists: .*(remove it|write that)"
+    gone = rf"^{re.escape(PREFIX + name)}: no longer exists: .*(remove it|use that name)"
     with pytest.raises(SettingsError, match=gone) as caught:
         read({name: "secret"})
     assert "secret" not in str(caught.value)
-    assert caught.value.problems[0].unknown, "one that Kafka has stored stops no start"
+    assert caught.value.problems[0].unknown, "a stored property that is gone doesn't stop the start"
 
 
 def test_settings_are_described_in_full_with_where_they_come_from() -> None:

@@ -75,7 +75,7 @@ def test_the_error_of_a_wrong_value_names_property_value_and_remedy(name: str, t
     assert message.startswith(f"{PREFIX}{name}={printable(text)}: ")
     assert words in message
     assert "\n" not in message
-    assert len(message) < 1500, "it goes to the log and to an administrator"
+    assert len(message) < 1500, "the error is short enough for the log and an administrator"
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_a_volume_goes_by_its_name_or_any_log_directory_on_it() -> None:
     assert matched.limits == {"/dev/sda": (None, bytes_used(5)), "/dev/sdb": (None, bytes_used(5))}
     assert matched.unmatched == ("/data/3",)
     unknown = match([Override("/data/1", hard=bytes_used(5))], [], {"/data/1": ""})
-    assert (unknown.limits, unknown.unmatched) == ({}, ()), "a directory whose volume is not known now"
+    assert (unknown.limits, unknown.unmatched) == ({}, ()), "the directory's volume isn't known now"
 
 
 def test_two_entries_for_one_volume_are_joined_and_the_first_that_sets_a_side_applies() -> None:
@@ -55,7 +55,7 @@ def test_two_entries_for_one_volume_are_joined_and_the_first_that_sets_a_side_ap
     matched = match([one, two], ["/dev/sda"], {"/data/1": "/dev/sda"})
     assert matched.limits == {"/dev/sda": (bytes_used(3), bytes_used(5))}
     (conflict,) = matched.conflicts
-    assert conflict == "/data/1 is the volume /dev/sda, whose hard limit is set before: ConsumedBytes 5 bytes"
+    assert conflict == "/data/1 is the volume /dev/sda, whose hard limit was set before: ConsumedBytes 5 bytes"
 
 
 def test_a_name_of_no_volume_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -68,7 +68,7 @@ def test_a_name_of_no_volume_is_logged_once(monkeypatch: pytest.MonkeyPatch, cap
         disks = monitor(context(broker, volumes__period="30s", static__storage__overrides=overrides))
         disks.look()
         disks.close()
-    assert caplog.messages == ["static.storage.overrides: /data/7 is no volume or log directory"]
+    assert caplog.messages == ["static.storage.overrides: /data/7 is neither a volume nor a log directory here"]
 
 
 SHARE, BYTES = "static__storage__{}__min_free_percent", "static__storage__{}__min_free_bytes"
@@ -99,4 +99,4 @@ def test_a_limit_of_nothing_free_stops_or_slows_nobody_before_nothing_is_free(na
     kind = name.rpartition("__")[2].replace("_", "-")
     override = f"/d soft.{kind}={text} hard.{kind}={text}"
     (made,) = settings(static__storage__overrides=override).static.storage.overrides
-    assert (made.soft, made.hard) == (storage.soft_limit, storage.hard_limit), "an override may leave nothing free too"
+    assert (made.soft, made.hard) == (storage.soft_limit, storage.hard_limit), "an override may leave nothing free, too"

@@ -46,7 +46,7 @@ def warnings(file: dict[str, str]) -> list[str]:
 def test_their_limit_is_the_hard_one_by_what_is_free_and_lets_log_dirs_look(limit: str, text: str, free: int) -> None:
     settings = read({limit: text})
     assert settings.static.storage.hard_limit is not None
-    assert settings.static.storage.hard_limit.consumed_at(10**12) == 10**12 - free, "of a terabyte"
+    assert settings.static.storage.hard_limit.consumed_at(10**12) == 10**12 - free, "the volume has a terabyte"
     assert settings.factor_source == "log-dirs"
 
 
@@ -97,12 +97,12 @@ def test_what_a_file_means(file: dict[str, str], interval: str, action: State, v
 def test_a_name_of_theirs_beside_one_of_ours_is_refused_and_both_are_named(file: dict[str, str]) -> None:
     message = refused(file)
     theirs, ours, *_ = file
-    assert message.startswith(f"{PREFIX}{theirs}={file[theirs]}: "), "of all that is there this alone is wrong"
+    assert message.startswith(f"{PREFIX}{theirs}={file[theirs]}: "), "the contradiction is the only error"
     assert f"{PREFIX}{ours}={file[ours]}" in message
     assert "keep one" in message
     read({BYTES: "10000", "static.storage.hard": "none"})  # "none" contradicts nothing
     both = refused({BYTES: "1", RATIO: "0.1"})
-    assert (PREFIX + BYTES in both, PREFIX + RATIO in both) == (True, True), "as there"
+    assert (PREFIX + BYTES in both, PREFIX + RATIO in both) == (True, True), "both properties are named, as above"
 
 
 @pytest.mark.proves("proposal-035.properties-old", "proposal-035.consumed-limits", "proposal-035.fallback")
@@ -112,11 +112,11 @@ def test_a_file_of_0_2_follows_proposal_035_and_looks_at_its_own_disks() -> None
     assert (settings.static.storage.soft_limit, settings.static.storage.hard_limit) == (soft, hard)
     assert (settings.factor_source, settings.policy) == ("local", "limits")
     assert settings.fallback_action is State.PAUSE
-    assert settings.validity == timedelta(minutes=1), "quotahost's own: the file and its plugin know none"
+    assert settings.validity == timedelta(minutes=1), "Strimzi's 0.2 has no validity, so quotahost's applies"
     for action in ({FALLBACK: "1.0"}, {"fallback.action": "OPEN"}):
         assert read(OF_0_2 | action).fallback_action is State.OPEN
     for more in ({VALIDITY: "PT2M"}, {**BOOTSTRAP, "factor.source": "log-dirs"}, {SOFT: "none", HARD: "1G"}):
-        assert read(OF_0_2 | more).fallback_action is State.PAUSE, "whatever else is Strimzi's"
+        assert read(OF_0_2 | more).fallback_action is State.PAUSE, "other Strimzi properties don't change the fallback"
     assert warnings(OF_0_2) == []
     assert f"{INTERVAL}=5 is not used: factor.source is not log-dirs" in notes(OF_0_2)
 
@@ -152,11 +152,11 @@ def test_their_client_is_the_plugins_client_and_our_own_wins_as_a_whole_or_setti
     ours = client_config({**theirs, "kafka.bootstrap.servers": "other:1"})
     assert ours == {"bootstrap.servers": "other:1", "client.id": "quotahost-1"}
     named = client_config({"kafka.bootstrap.servers": "other:1", "kafka.client.id": "mine"})
-    assert named == ours, "where nobody authenticates, the fence knows the plugins' client by it"
+    assert named == ours, "kafka.client.id is ignored: without authentication, the fence checks the client-id"
     assert any("Not used: kafka.bootstrap" in note for note in notes({**theirs, "kafka.bootstrap.servers": "other:1"}))
     assert client_config({**theirs, "kafka.security.protocol": "PLAINTEXT"})["security.protocol"] == "PLAINTEXT"
     addressless = client_config({f"{ADMIN}security.protocol": "SSL"})
-    assert addressless["bootstrap.servers"] == "127.0.0.1:1", "without an address of theirs it is this broker's"
+    assert addressless["bootstrap.servers"] == "127.0.0.1:1", "if Strimzi's address is missing, this broker's is used"
 
 
 def test_the_user_of_their_client_is_exempt_where_it_is_the_plugins_client() -> None:

@@ -27,8 +27,8 @@ def test_thresholds_are_read_with_dots_in_names_and_units_and_shown_in_full() ->
     assert settings.topics.thresholds == (("important.v1", 50_000_000), ("other_2-x", 5120))
     assert settings.topics.reject_error == "POLICY_VIOLATION"
     assert shown(settings)[OWN] == "important.v1: 50,000,000 bytes/s, other_2-x: 5,120 bytes/s"
-    assert len(read({TOTAL: "0.3Ki", OWN: "a:0.1Ki,b:0.1Ki,c:0.1Ki"}).topics.thresholds) == 3, "they use up the total"
-    assert read({TOTAL: "10M", OWN: "__mine:1M"}).topics.thresholds == (("__mine", 1_000_000),), "it looks internal"
+    assert len(read({TOTAL: "0.3Ki", OWN: "a:0.1Ki,b:0.1Ki,c:0.1Ki"}).topics.thresholds) == 3, "the sum is the total"
+    assert read({TOTAL: "10M", OWN: "__mine:1M"}).topics.thresholds == (("__mine", 1_000_000),), "__mine is allowed"
 
 
 def test_by_default_kafkas_and_quotahosts_own_topics_are_spared_by_their_whole_names() -> None:
@@ -49,7 +49,7 @@ PREFIXED = {"topics.prefix": "my-", TOTAL: "100M", OWN: "my-snapshots:60M"}
         ({"topics.prefix": "__mine_", OWN: "a:6M"}, [f"{PREFIX}{OWN}=a:6M: topics have thresholds"]),
         ({TOTAL: "10M", OWN: "a b:1M"}, ["'a b'", "is no topic's"]),
         ({TOTAL: "10M", OWN: "a:unlimited"}, ["rate unlimited", "write bytes/s"]),
-        ({TOTAL: "10M", OWN: "__consumer_offsets:1M"}, ["topic __consumer_offsets", SPARED, "remove one"]),
+        ({TOTAL: "10M", OWN: "__consumer_offsets:1M"}, ["topic __consumer_offsets", SPARED, "remove its threshold"]),
         ({TOTAL: "10M", OWN: "a:1M", SPARED: "a"}, ["topic a has a threshold", SPARED]),
         # quotahost's own topics are never turned back, whatever their names and the list.
         *((PREFIXED | spared, ["topic my-snapshots has a threshold, but is never turned back"])
@@ -93,7 +93,7 @@ def test_a_list_of_names_and_rates_is_understood(text: str, rates: dict[str, flo
         ("a:4M b:5M", "'a:4M b:5M'", "a comma between entries"),
         (":4M", "':4M'", "write NAME:RATE"),
         ("a:4M, :5M", "' :5M'", "write NAME:RATE"),
-        pytest.param("a:4M," + 20_000 * " " + "b", "'   ", "write NAME:RATE", id="it takes no day"),
+        pytest.param("a:4M," + 20_000 * " " + "b", "'   ", "write NAME:RATE", id="20,000 blanks are parsed quickly"),
         ("a:4M,,b:5M", "',b:5M'", "a comma between entries"),
         ("a:4M,a:5M", "'a' twice", "remove one"),
         ("a\\:4M", r"'a\\:4M'", "write NAME:RATE"),

@@ -7,7 +7,7 @@
    must not delay the next look for long, because nobody sees new bytes meanwhile.
 3. A new leader's bytes count after 10 s. Until then the snapshot of the former leader may count the same bytes, and a
    failover would stop the writers of a budget that is half used. If the former leader becomes a follower, its bytes
-   count until shortly before that. Otherwise a move would let writers continue although their budget is used up.
+   count until shortly before the new leader's count. Otherwise a move would let writers continue on a used-up budget.
 4. If a listing fails, or if Kafka doesn't show the sizes, the last known sums stay in force. An offline log directory
    has no part of a budget, because its leaders move to other brokers.
 """
@@ -37,7 +37,7 @@ _LOOKS: Final = 3  # the number of last looks, the shortest of which counts
 _TAKEN_OVER: Final = 10.0
 _HANDED_OVER: Final = 8.5  # for a former leader: two brokers see a move up to 1 s apart, and reading takes some time
 _PATIENCE: Final = 10.0  # seconds; a broker that stops removes these sizes before it stops this thread
-_KEPT: Final = 300.0  # seconds after which a new reading becomes the base of the growth
+_KEPT: Final = 300.0  # seconds between the readings that are kept as bases of the growth
 _LEAST: Final = 60.0  # seconds; growth over a shorter time does not show the growth per hour
 _LARGEST: Final = 5  # topics of a budget to list
 
@@ -99,7 +99,7 @@ class BudgetSizes:
             self.parts = read.parts(self._find)
         except Exception as error:  # from the disk or from Java
             if began - self._read.at >= _PATIENCE:
-                self._fault.report("the sizes of budgeted topics can't be read; the last ones count on: %s", error)
+                self._fault.report("the sizes of budgeted topics can't be read; the last known ones stay: %s", error)
         else:
             self._fault.healed()
             self._read = read
@@ -136,7 +136,7 @@ class BudgetSizes:
         """Ask Java for the sizes. Raises ConnectionError if Java reports no size at all."""
         told = self._replicas(names) if names else []
         if names and not any(told):
-            raise ConnectionError("Kafka tells of none of its replicas the size and whether it leads")
+            raise ConnectionError("Kafka reports size and leadership for none of its replicas")
         found = {}
         for name, replica in zip(names, told, strict=True):
             if replica is None:

@@ -133,7 +133,7 @@ class DiskMonitor:
             self.look()
             self._after_look()
         except Exception:
-            self._failure.report("this broker's disks can't be looked at", exc_info=True)
+            self._failure.report("this broker's disks can't be read", exc_info=True)
             return
         self._failure.healed()
         self._looked.set()
@@ -145,7 +145,7 @@ class DiskMonitor:
         # An override may name an offline directory, or a volume that an offline directory hides.
         known = dict.fromkeys(self._directories, "") | dict(disks.places)
         matched = match(overrides, [volume.name for volume in disks.volumes], known)
-        strangers = [f"{printable(name)} is no volume or log directory" for name in matched.unmatched]
+        strangers = [f"{printable(n)} is neither a volume nor a log directory here" for n in matched.unmatched]
         for problem in [*matched.conflicts, *([] if disks.offline else strangers)]:
             if problem not in self._logged:
                 log.warning("static.storage.overrides: %s", problem)

@@ -87,7 +87,7 @@ class ClusterQuery:
         try:
             cluster_id, brokers = self._shim.cluster()
         except Exception as problem:
-            self._no_answer.report("Kafka doesn't tell which brokers are alive, and can't be asked: %s", problem)
+            self._no_answer.report("Kafka has not reported the live brokers, and asking it failed: %s", problem)
             return
         self._no_answer.healed()
         self._answer = Cluster(cluster_id, frozenset(broker for broker, fenced in brokers.items() if not fenced))

@@ -76,7 +76,7 @@ class Exporter(Collector):
             self._series = {**numbers, **series(uses(self._ask, self._clients))}
         except Exception as problem:  # JPype also raises while the JVM shuts down; the thread must not end
             self._series = {key: values for key, values in self._series.items() if key[0] != CLIENTS}
-            self._fault.report("The metrics can't be read (%s): those by client are left out", problem)
+            self._fault.report("The metrics can't be read (%s): metrics by client are missing, others are old", problem)
         else:
             self._fault.healed()
 
@@ -133,11 +133,11 @@ def exporter(settings: Settings, shim: Shim) -> Exporter | None:
     try:
         return Exporter(shim, address, port, settings.metrics_clients)
     except (OSError, ValueError) as error:  # ValueError if the address is no host name, such as 0.0.0..0
-        wrong = f"{address} can't be listened on there ({error}); give a free port at an address of this machine"
+        wrong = f"{address} can't be bound ({error}); give a free port and an address of this machine"
         problem = Problem(f"{PREFIX}metrics.port", wrong, str(port))
         if not shim.restarted():
             raise SettingsError([problem]) from error
-        _log.error("There are no metrics by HTTP until Python starts once more: %s", problem)
+        _log.error("metrics.port serves no metrics until the Python host starts again: %s", problem)
         return None
 
 

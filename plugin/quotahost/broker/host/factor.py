@@ -165,7 +165,7 @@ class FactorLoop:
     def _show(self, lacking: bool, unknown: bool) -> None:
         self._shown.show({"": {"LackOfData": float(lacking), "Unknown": float(unknown)}})
         if not unknown and self._unknown.healed():
-            log.info("nothing is unknown any more")
+            log.info("everything is known again")
 
 
 def _line(text: str) -> str:
@@ -292,7 +292,7 @@ class FactorInForce:
                     # The line doesn't name the last state: after a restart of Python only Java knows it. It names no
                     # bytes of a budget that slows nobody any more: the budget may have been changed or removed.
                     place = budget.place if name in after else f"budget {name}"
-                    text = "%s: %s, factor %s for those who write to its topics"
+                    text = "%s: %s, factor %s for clients that write to its topics"
                     log.log(_level(now), text, place, now.state, show_factor(now.value))
 
 

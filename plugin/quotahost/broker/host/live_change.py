@@ -163,7 +163,7 @@ class LiveChange:
                 self.stage(given)
         except QuotahostError as error:
             log.error(
-                "the new properties are rejected; the old ones stay in force. Fix or delete the stored ones by "
+                "the new properties are rejected; the old ones stay in force. Fix or delete the stored ones with "
                 "kafka-configs.sh: %s", error
             )  # fmt: skip
             self._refused = given
@@ -192,7 +192,7 @@ class LiveChange:
             if problem not in self._logged:
                 self._logged.add(problem)
                 log.error(
-                    "a property has no effect; remove it by kafka-configs.sh, or from server.properties: %s", problem
+                    "a property has no effect; remove it with kafka-configs.sh, or from server.properties: %s", problem
                 )
 
 

@@ -249,8 +249,8 @@ class Host:
     def _disable_fault_handler(self) -> None:
         if self._in_jvm and disable_fault_handler():
             self._fault_handler.report(
-                "a plugin has enabled Python's faulthandler, which is disabled again: it takes the JVM's handler of "
-                "SIGSEGV away, and the broker would crash; take faulthandler.enable() out"
+                "a plugin enabled Python's faulthandler, and quotahost disabled it again: it replaces the JVM's "
+                "SIGSEGV handler, and the broker would crash; remove faulthandler.enable() from the plugin"
             )
 
     def _ask_for_fence(self) -> None:
@@ -265,8 +265,8 @@ class Host:
         if not self._shim.fence():
             _factor_log.warning(
                 "authorizer.class.name is not org.quotahost.QuotaFence: without the fence a PAUSE only slows each "
-                "producer to floor.bytes, which one that opens new connections evades; factor.scope=topics slows all "
-                "clients, budgets=on nobody, and topic quotas turn nothing back"
+                "producer to floor.bytes, and a producer can evade this by opening new connections; "
+                "factor.scope=topics slows all clients, budgets slow nobody, and topic quotas turn no request back"
             )
 
     # ---- the end ----

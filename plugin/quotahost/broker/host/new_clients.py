@@ -198,7 +198,7 @@ class Chain:
 
     def _failed(self, client: Client, table: AnswerTable, name: str, error: BaseException) -> Answer:
         # The next supplier must not answer instead: this one might have answered.
-        shadow = "nobody knows what it would give; it is in shadow or behind one that is"
+        shadow = "its would-be quotas are unknown; it is in shadow, or follows a supplier in shadow"
         who = f"user {printable(client.principal)}, client-id {printable(client.client_id)}"
         kept = f"its clients, such as {who}, keep their last quota or stay newcomers"
         self._guard.report(name, "quota()", shadow if self._in_shadow else kept, error)

@@ -137,7 +137,7 @@ class PluginSet:
         self.factor_source: tuple[str, QuotaFactorSource] | None = None
         for loaded in (each for each in plugins if each.role is Role.FACTOR_SOURCE):
             name = loaded.context.name
-            with failing(loaded.role, name, "is not fit for its role"):
+            with failing(loaded.role, name, "does not implement its role"):
                 types = loaded.quota_types
             if types is not None:
                 self.typed_sources.append((name, loaded.plugin, types))
@@ -171,7 +171,7 @@ def adopt(plugins: PluginSet, settings: Settings, sections: Sections, guard: Gua
         loaded.context.settings = settings
         if _section_text(loaded, settings) != before:
             loaded.context.section = sections[loaded.role, name]
-            guard.call_if_there(name, loaded.plugin, "reconfigure", "it goes on as it was", loaded.context.section)
+            guard.call_if_there(name, loaded.plugin, "reconfigure", "its old properties stay", loaded.context.section)
 
 
 def close(plugins: Iterable[LoadedPlugin], guard: Guard, *, tasks: bool = False) -> None:
@@ -181,9 +181,9 @@ def close(plugins: Iterable[LoadedPlugin], guard: Guard, *, tasks: bool = False)
 
 
 def close_plugin(loaded: LoadedPlugin, guard: Guard) -> None:
-    name, consequence = loaded.context.name, "it is dropped all the same"
+    name, consequence = loaded.context.name, "the host removes it all the same"
     guard.call_if_there(name, loaded.plugin, "close", consequence)
-    guard.call(name, "what it has opened", consequence, loaded.context.closing.close)
+    guard.call(name, "closing its resources", consequence, loaded.context.closing.close)
 
 
 # ---- building --------------------------------------------------------------------------------------------------
@@ -327,7 +327,7 @@ class Scheduler:
         ended = [self._running.pop(key) for key in self._running.keys() - wanted.keys()]
         for name, thread in ended:
             if not thread.close(CLOSE_WITHIN / len(ended)):
-                _tasks_log.warning("task %s did not end in time and is left behind", name)
+                _tasks_log.warning("task %s did not end in time: its thread goes on, and the host doesn't wait", name)
         for key, loaded in wanted.items():
             if key not in self._running:
                 self._running[key] = loaded.context.name, self._start(loaded)
@@ -339,7 +339,7 @@ class Scheduler:
         def seconds() -> float:
             # A task may change its period while it runs, even to an invalid value.
             nonlocal period
-            period = self._guard.call(name, "period", "its last stays", lambda: check_period(task.period), period)
+            period = self._guard.call(name, "period", "the last one stays", lambda: check_period(task.period), period)
             return period
 
         def run() -> None:

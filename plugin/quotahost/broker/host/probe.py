@@ -95,10 +95,10 @@ def problems(known: "dict[str, str]", quotahost: str, jpype: str, process: str) 
     version = known["version"]
     major, minor = map(int, version.split(".")[:2])
     if (major, minor) < (3, 11):
-        yield f"it is Python {version}; 3.11 or newer is needed", "name another"
+        yield f"it is Python {version}; 3.11 or newer is needed", "name another Python"
         return
     if known["free-threaded"] == "true":  # JPype doesn't support it
-        yield "it is a free-threaded build, which quotahost does not support", "name an ordinary build"
+        yield "it is a free-threaded build, which quotahost does not support", "name an ordinary build of Python"
         return
     install = f"{shlex.quote(known['executable'])} -m pip install quotahost-{quotahost or 'VERSION'}-py3-none-any.whl"
     if not known["quotahost"]:
@@ -118,10 +118,10 @@ def problems(known: "dict[str, str]", quotahost: str, jpype: str, process: str) 
         yield (
             f"no shared libpython found ({known['build']})",
             f"Debian, Ubuntu: apt install libpython3.{minor}; pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared pyenv "
-            f"install --force {version}; or name a Python of uv's or conda's, which have one; {child}",
+            f"install --force {version}; or name a Python of uv or conda, which have one; {child}",
         )
     if known["quotahost"] and not known["attach"]:
-        text = "the quotahost there has no library for this platform, by which a broker's process takes Python in"
+        text = "its quotahost has no library for this platform that loads Python into the broker's process"
         yield text, f"use linux x86-64 or aarch64 (glibc or musl), macOS x86-64 or arm64; {child}"
 
 

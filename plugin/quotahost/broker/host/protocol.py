@@ -50,7 +50,7 @@ class Call:
 
 
 CALLS: Final = {
-    "hello": Call("The first call: with which protocol and version Python comes.", "version: long, quotahost: text")
+    "hello": Call("The first call: tell Java the protocol's and quotahost's version.", "version: long, quotahost: text")
 }
 
 

@@ -84,7 +84,7 @@ class Shadow:
         try:
             self.look()
         except Exception as error:  # JPype also raises while the JVM shuts down; the thread must not end
-            self._fault.report("What rules in shadow would do can't be compared now (%r)", error)
+            self._fault.report("The effect of rules in shadow can't be computed now (%r)", error)
         else:
             self._fault.healed()
         took = self._clock() - began

@@ -61,7 +61,7 @@ class HangingHost:
         # _current_frames() is documented, in spite of its name.
         elif frame := sys._current_frames().get(self._host):
             stack = "".join(traceback.format_stack(frame))
-            self._hangs.report("the host has not looked for work for %.0f s; it is here:\n%s", silent, stack)
+            self._hangs.report("the host thread has taken no work for %.0f s; its stack:\n%s", silent, stack)
 
 
 # ---- faulthandler.enable() -------------------------------------------------------------------------------------

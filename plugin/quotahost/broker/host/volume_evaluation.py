@@ -30,7 +30,7 @@ from quotahost.units.show import counted
 log = logging.getLogger("quotahost.factor")
 
 OPEN: Final = Factor(1.0)
-LAST_FACTOR_HOLDS: Final = "its last factor holds for validity"  # the consequence that a failure's log line states
+LAST_FACTOR_HOLDS: Final = "the last factor stays in force for validity"  # the consequence in a failure's log line
 
 _MOST_NAMED: Final = 3  # budgets, in a line of the log
 _DIGITS: Final = 3  # leading digits of the bytes at which a PAUSE ends
@@ -82,7 +82,7 @@ class VolumeEvaluation:
             self.hide()
             return Scoped(OPEN), ""
         name, plugin = policy
-        self._guard.call_if_there(name, plugin, "factor_in_force", "it decides without that", in_force)
+        self._guard.call_if_there(name, plugin, "factor_in_force", "it decides without the factor in force", in_force)
         # The policy took 44 ms for 20,000 volumes, and this runs every factor.interval. A comparison takes much less,
         # because a source returns the same object for a volume without news.
         last = None if getattr(plugin, "depends_on_time", False) else self._last
@@ -106,7 +106,7 @@ class VolumeEvaluation:
         self._last = None if failure or of_budgets else (answer, scoped)
         if failure:
             where = place(failure[0].broker, failure[0].name)
-            self._guard.report(name, "quota_factor()", f"{LAST_FACTOR_HOLDS}, since it fails for {where}", failure[1])
+            self._guard.report(name, "quota_factor()", f"{LAST_FACTOR_HOLDS}; it fails for {where}", failure[1])
             return scoped, f"the policy {name} fails for {where}"
         if of_budgets:
             what = f"it fails for budget {printable(of_budgets[0].name)}, which keeps its factor"
@@ -137,7 +137,7 @@ class VolumeEvaluation:
                 told = f"quotahost: {error}; try again later"
                 slowed.append(SlowedBudget(volume.name, factor, volume.topics, f"budget {size}", told))
         if left_out:
-            text = "budgets slow at most %s topics on a broker, and nobody is slowed here by %s, such as %s"
+            text = "budgets slow the writers of at most %s topics here; beyond this, nobody is slowed by %s, such as %s"
             names = ", ".join(map(printable, left_out[:_MOST_NAMED]))
             self._left_out.report(text, f"{MAX_AFFECTED:,}", counted(len(left_out), "budgets"), names)
         else:
@@ -163,7 +163,7 @@ def smallest(judged: Iterable[Judged]) -> Factor:
 
 def _ends(until: int) -> str:
     if until < 0:
-        return "for good, as its hard limit leaves no byte of it"
+        return "that never ends: its hard limit allows no used byte"
     unit = 10 ** max(0, len(str(until)) - _DIGITS)
     return f"until {counted(until // unit * unit, 'bytes')} or fewer are used (pause.resume.free-share)"
 
@@ -270,7 +270,7 @@ class Pauses:
 
 # ---- this broker's volumes in the metrics ----------------------------------------------------------------------
 
-_ASKED: Final = "soft_limit(), hard_limit() or what says whether they are breached"
+_ASKED: Final = "soft_limit(), hard_limit(), breaches_soft_limit() or breaches_hard_limit()"
 
 
 class VolumeLimits:

@@ -201,7 +201,7 @@ def check_internals(kafka_home: Path) -> Iterator[Finding]:
         return
     for line in lines:
         level, _, sentence = line.partition("\t")
-        text = sentence.partition("; look for")[0]  # the remedy has this part already
+        text = sentence.partition("; install")[0]  # the remedy has this part already
         yield wrong(text, _MADE_FOR_IT) if level == "wrong" else weak(text, _MADE_FOR_IT)
     if not lines:
         yield good("it has all internals that quotahost uses")

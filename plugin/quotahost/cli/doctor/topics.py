@@ -56,7 +56,7 @@ def _is_believed(topic: Topic, settings: Settings) -> bool:
 
 
 def needed(settings: Settings | None, role: AclRole) -> dict[str, frozenset[str]]:
-    """For each topic, Read and Write as the role needs them. Plugins need only what these settings, if any, use."""
+    """For each topic, Read and Write as the role needs them: plugins as these settings use them, or all if None."""
     needs: dict[str, frozenset[str]] = {}
     for name, topic in named(settings).items():
         operations = {"Read", "Write"} & set[str](topic.operations(role))

@@ -1,6 +1,6 @@
 """The lab runs a broker's host without a broker: the real policy of an operator's settings, on a simulated clock.
 
-``world`` runs the policy in the host's own ``FactorLoop``, which also decides what applies while a factor is unknown.
+``world`` runs the policy in the host's own ``FactorLoop``, which also decides what applies while anything is unknown.
 A replay decides only on known volumes, so its ``Host`` has only evaluation, pauses, the factor in force and the tap.
 """
 

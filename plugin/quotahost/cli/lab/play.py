@@ -120,7 +120,7 @@ class ReplayedBudget:
     peak_at: float
     unknown_s: float  # seconds for which the history has no bytes
     then: BudgetTimes
-    #: None if the new limits are higher and the old ones held writers back: what they would have written is unknown.
+    #: None if a new limit is higher and the old ones held writers back: what they would have written is unknown.
     new: BudgetTimes | None
 
 

@@ -105,7 +105,7 @@ def disk(
 
 
 def parse_limits(text: str) -> dict[str, str]:
-    """Parse ``soft=20%,hard=50G``: a percentage must stay free, an amount may be consumed. May raise ValueError."""
+    """Parse ``soft=20%,hard=50G``: a percentage must stay free, an amount may be consumed. Raises ValueError."""
     names: dict[str, str] = {}
     for part in text.split(","):
         side, _, level = (word.strip() for word in part.partition("="))

@@ -132,7 +132,7 @@ class Slowing:
     def affect(self, affected: Affected | None, now: int) -> None:
         """From now on the factor is for the writers to these topics; with None it is for all clients.
 
-        A client whose mark ends gets its own tags back. Their limit rises from a part if Kafka has forgotten them.
+        A client whose mark ends gets its own tags back. Their limit rises from a part if Kafka's windows are empty.
         """
         marked = () if self.affected is None else self.affected.places
         self.affected = affected
@@ -147,7 +147,7 @@ class Slowing:
         return self.affected is None or client in self.affected.held
 
     def tags(self, client: str, now: int) -> Tags:
-        """The tags of a client now. If Kafka has forgotten its slowed tags, the client gets new slowed tags."""
+        """The tags of a client now; the slowed tags are new if they were unused for as long as Kafka looks back."""
         if self.slows(client):
             return self._recent(client, True, now) or Tags(self._rate(), now, now)
         return self.by_client.get((client, False)) or Tags(self._rate(), None, now)

@@ -60,7 +60,7 @@ _ASKED_AT_ONCE: Final = 16  # brokers
 _MAX_ANSWER: Final = 512 * 1024 * 1024  # bytes; 100,000 entities are about 10 MB
 _PLAIN: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 # Entities in a request. The controller accepts 10,000 records at once, and an entity has four records at most. A broker
-# copies all its client quotas for each request: with 100,000 quotas and 500 entities in each, it was 20 s behind.
+# copies all its client quotas for each request: with 100,000 quotas and 500 entities a request it was 20 s behind.
 _AT_ONCE: Final = 2000
 _NO_RIGHT: Final = 31  # Errors.CLUSTER_AUTHORIZATION_FAILED
 _ON_CLUSTER: Final = "--cluster"

@@ -40,7 +40,7 @@ def test_two_directories_on_one_file_store_are_one_volume_with_the_stores_number
     (volume,) = found.volumes
     store = os.statvfs(tmp_path)
     assert volume.capacity == store.f_blocks * store.f_frsize
-    assert volume.free == pytest.approx(store.f_bavail * store.f_frsize, rel=0.05), "what Kafka may still use"
+    assert volume.free == pytest.approx(store.f_bavail * store.f_frsize, rel=0.05), "free is what Kafka may still use"
     assert found.offline == ()
     without = read_disks("1", [one, other], [other])
     assert (without.offline, [place for place, _ in without.places]) == ((f"{other}: taken offline by Kafka",), [one])
@@ -70,7 +70,7 @@ MOUNTS = """\
 
 def test_a_volume_is_named_by_device_mount_point_or_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disks, "_MOUNTS", tmp_path / "mountinfo")
-    assert [volume.name for volume in read_disks("1", [str(tmp_path)]).volumes] == [str(tmp_path)], "without mounts"
+    assert [volume.name for volume in read_disks("1", [str(tmp_path)]).volumes] == [str(tmp_path)], "no mounts are read"
     (tmp_path / "mountinfo").write_text(MOUNTS)
     stores = {(8, 1): "/dev/sda1", (8, 17): "/dev/sdb1", (0, 40): "/data/3", (0, 41): "/data/4", (0, 42): "/data/5",
               (0, 43): "/data/六 6\u3000", (9, 9): "its directory"}  # fmt: skip
@@ -122,7 +122,7 @@ def test_a_hanging_disk_is_waited_for_at_the_start_and_unknown_after_validity(mo
     assert disks.known() == known
     clock.now += 1
     silent = "broker 1: its disks have not answered for more than validity (60 s)"
-    assert disks.known() == replace(known, unknown=(silent,)), "the last volumes stay"
+    assert disks.known() == replace(known, unknown=(silent,)), "the last known volumes stay"
     free.set()
     eventually(lambda: disks.known() == known)
     disks.close()
@@ -158,7 +158,7 @@ def mount(tmp_path: Path) -> Iterator[Mount]:
         place.mkdir()
         done = subprocess.run(["mount", *arguments, str(place)], capture_output=True, text=True, check=False)
         if done.returncode:
-            pytest.skip(f"{COULD_NOT_RUN}this machine mounts no file system: {done.stderr.strip()}")
+            pytest.skip(f"{COULD_NOT_RUN}this machine can't mount a file system: {done.stderr.strip()}")
         mounted.append(place)
         return place
 
@@ -169,7 +169,7 @@ def mount(tmp_path: Path) -> Iterator[Mount]:
 
 def test_a_file_system_without_a_size_is_unknown_and_not_full() -> None:
     if os.statvfs("/proc").f_blocks:
-        pytest.skip(f"{COULD_NOT_RUN}/proc has a size here")
+        pytest.skip(f"{COULD_NOT_RUN}/proc has a size on this system")
     assert read_disks("1", ["/proc"]) == DiskState((), ("/proc: its file system reports no size",))
 
 
@@ -218,7 +218,7 @@ def test_a_dead_disk_that_still_answers_from_memory_is_offline(tmp_path: Path, m
     try:
         subprocess.run(["mkfs.ext4", "-q", str(image)], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"{COULD_NOT_RUN}this machine makes no ext4: {error}")
+        pytest.skip(f"{COULD_NOT_RUN}this machine can't make an ext4 file system: {error}")
     place = formatted(mount("-o", "loop", str(image)))
     os.sync()
     clock = Clock()
@@ -226,8 +226,8 @@ def test_a_dead_disk_that_still_answers_from_memory_is_offline(tmp_path: Path, m
     monitor.look()
     assert monitor.known().unknown == ()
     os.truncate(image, 0)  # from now on each read of the disk fails
-    assert (place / "meta.properties").read_text() == "cluster.id=c-1\n", "it is answered from memory"
-    assert read_disks("1", [str(place)]).offline == (), "so are questions about the file system"
+    assert (place / "meta.properties").read_text() == "cluster.id=c-1\n", "the page cache answers the read"
+    assert read_disks("1", [str(place)]).offline == (), "questions about the file system are answered, too"
     clock.now += 5
     monitor.look()
     assert monitor.known().unknown == (f"broker 1, log dir {place}: Input/output error",)

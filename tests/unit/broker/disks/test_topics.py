@@ -42,7 +42,7 @@ def test_only_a_directory_named_as_a_replica_tells_its_topic(tmp_path: Path, nam
 
 def test_what_can_not_be_told_whole_stands_for_all_topics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = made(tmp_path / "1", "a-0", "a-1"), made(tmp_path / "2", "a-2", "b-0")
-    assert topics([one, other]) == frozenset("ab"), "the directories of one volume make one set"
+    assert topics([one, other]) == frozenset("ab"), "the two directories of a volume make one set"
     assert topics([one, str(tmp_path / "gone")]) is None
     many = made(tmp_path / "many", "__cluster_metadata-0", *(f"t{n}-0" for n in range(MAX_TOPICS)))
     assert len(topics([many]) or ()) == MAX_TOPICS
@@ -51,7 +51,7 @@ def test_what_can_not_be_told_whole_stands_for_all_topics(tmp_path: Path, monkey
     monkeypatch.setattr(listing, "MAX_ENTRIES", 2)
     assert topics([one]) == frozenset("a")
     made(tmp_path / "1", "junk")
-    assert topics([one]) is None, "it is not read to its end"
+    assert topics([one]) is None, "a directory that isn't read to its end stands for all topics"
 
 
 def test_topics_are_listed_above_soft_only_and_once_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +79,7 @@ def test_topics_are_listed_above_soft_only_and_once_a_second(tmp_path: Path, mon
     assert seen(hard=volume.consumed * 110 // 100) is None
     monkeypatch.setattr(disk_monitor, "topics", lambda _: setattr(clock, "now", clock.now + 7))
     seen(soft=1)
-    assert monitor.latest()[0] == 7, "a slow listing makes the numbers no younger"
+    assert monitor.latest()[0] == 7, "a slow listing doesn't make the numbers look younger"
 
 
 # ---- the bytes of budgets on this broker ----
@@ -122,9 +122,9 @@ def test_bytes_of_leaders_count_or_those_of_all_replicas(world: World) -> None:
 
 #: Steps: a replica, whether this broker leads it from now on, a pause in seconds, and the bytes that count afterwards.
 MOVES: dict[str, list[tuple[int, bool, float, int]]] = {
-    "a new leader counts when the old one no longer does": [(1, True, 1, 10), (1, True, 8.9, 10), (1, True, 1.1, 17)],
-    "as long as that the old one does": [(0, False, 1, 10), (0, False, 7, 10), (0, False, 1.1, 0)],
-    "one that loses its part for a moment counts all the time": [(0, leads, 6, 10) for leads in (False, True) * 6],
+    "a new leader counts once the old one no longer does": [(1, True, 1, 10), (1, True, 8.9, 10), (1, True, 1.1, 17)],
+    "the old leader counts for the same time": [(0, False, 1, 10), (0, False, 7, 10), (0, False, 1.1, 0)],
+    "a leader that loses its role for a moment keeps counting": [(0, leads, 6, 10) for leads in (False, True) * 6],
 }
 
 
@@ -169,26 +169,26 @@ def test_what_can_not_be_read_counts_as_it_was_last(world: World, caplog: pytest
     known = world.look()
     sizes, world.broker.sizes = world.broker.sizes, {}
     assert world.look(9.9) == known
-    assert not caplog.text, "a broker that stops has none for a moment"
+    assert not caplog.text, "a stopping broker has no sizes for a moment, so nothing is logged"
     assert world.look() == known
-    assert "the last ones count on" in caplog.text
+    assert "the last known ones stay" in caplog.text
     world.broker.sizes = sizes | {("orders.eu", 0): (20, True)}
     world.directories.append(str(world.directory / "gone"))
     assert world.look() == known
     del world.directories[1]
-    assert world.look() == {"orders": Part(20, frozenset({"orders.eu"}))}, "what is offline isn't waited for"
+    assert world.look() == {"orders": Part(20, frozenset({"orders.eu"}))}, "an offline directory isn't waited for"
 
 
 def test_the_largest_topics_are_told_with_their_growth_of_the_last_minutes(world: World) -> None:
     made(world.directory, "orders.us-0", "orders.us-1")
     world.broker.sizes |= {("orders.us", 0): (30, True)}
     world.look()
-    assert world.sizes.largest("orders") == [("orders.us", 30, None), ("orders.eu", 10, None)], "no growth is known"
+    assert world.sizes.largest("orders") == [("orders.us", 30, None), ("orders.eu", 10, None)], "no growth is known yet"
     world.broker.sizes |= {("orders.us", 0): (630, True), ("orders.us", 1): (900, True)}
     world.look(100)
     # A replica that came later has no growth, because it was moved here or is new.
     assert world.sizes.largest("orders") == [("orders.us", 1530, 6.0), ("orders.eu", 10, 0.0)]
     for _ in range(2):
         world.look(300)
-    assert world.sizes.largest("orders")[0] == ("orders.us", 1530, 0.0), "what grew longer ago is forgotten"
+    assert world.sizes.largest("orders")[0] == ("orders.us", 1530, 0.0), "older growth is forgotten"
     assert world.sizes.largest("other") == []

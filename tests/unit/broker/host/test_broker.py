@@ -172,7 +172,7 @@ def test_a_look_tells_state_marks_volumes_and_budgets_smallest_factor_first(shim
     assert volumes == [VolumeUse("/dev/sda", 10, 1), VolumeUse("/dev/sdb", 1000, 600, 500, 900, 0.5)]
     budgets = [(use.budget, use.capacity, use.consumed, use.factor) for use in look.volumes if use.budget]
     assert budgets == [("full", 10, 10, 0), ("near", 10, 9, 1), ("idle", 10, 1, 1)]
-    assert "uses" not in [words[0] for words in shim.questions], "no clients cost Java nothing"
+    assert "uses" not in [words[0] for words in shim.questions], "a look without clients doesn't ask Java for them"
 
 
 def test_usage_is_of_those_whom_kafka_measures_alone_with_their_limit(shim: FakeShim, broker: HostBroker) -> None:
@@ -253,13 +253,13 @@ def test_a_kafka_that_does_not_tell_is_asked(caplog: pytest.LogCaptureFixture) -
         look.look()
         found += heard(look)
     assert found == [Cluster("id", frozenset({1, 10})), Cluster("id", frozenset({1}))]
-    assert caplog.text.count("which brokers are alive, and can't be asked: TimeoutException: no answer") == 1
+    assert caplog.text.count("the live brokers, and asking it failed: TimeoutException: no answer") == 1
     shim.told["cluster"] = ["id", [[2, False]]]
     look.look()
     look.kafka_tells()
-    assert heard(look) == [], "an answer that Kafka's news has overtaken"
+    assert heard(look) == [], "an answer from before Kafka's first report is dropped"
     look.look()
-    assert len(shim.arguments("cluster")) == 5, "a Kafka that tells is asked no more"
+    assert len(shim.arguments("cluster")) == 5, "the cluster isn't asked again once Kafka reports it"
 
 
 ROWS = [

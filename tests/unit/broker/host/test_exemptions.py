@@ -28,7 +28,7 @@ PROPERTIES = {
 
 def keystores(ssl: Mapping[str, str]) -> dict[str, str]:
     """The principal of the keystore's certificate; another name if there are mapping rules."""
-    assert not any("truststore" in name for name in ssl), "one that can't be read is of no concern"
+    assert not any("truststore" in name for name in ssl), "the truststore is left out: it may be unreadable"
     if ssl.get("ssl.keystore.location") == "/no/such":
         raise ConnectionError("NoSuchFileException: hunter2")
     if "ssl.keystore.location" not in ssl:

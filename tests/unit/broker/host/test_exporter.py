@@ -124,7 +124,7 @@ def test_a_client_has_a_series_for_each_number_and_one_for_what_binds_it() -> No
     shadowed = series([use(bound=LimitedBy.NOTHING, shadow="factor")])
     assert list(shadowed[CLIENTS, "Bound"]) == [(*labels, "shadow: factor")]
     long = {user for user, *_ in series([use("x" * 1000), use("x" * 999 + "y")])[CLIENTS, "Rate"]}
-    assert sorted(map(len, long)) == [100, 100], "long names are cut and stay apart"
+    assert sorted(map(len, long)) == [100, 100], "long names are cut and stay distinct"
 
 
 @pytest.mark.parametrize("fails", ["gauges", "uses"])

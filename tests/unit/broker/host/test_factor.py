@@ -48,10 +48,10 @@ def test_what_the_source_calls_unknown_leads_to_the_fallback_at_once(action: str
     world.step(cluster(HALF))
     assert world.step(cluster(EMPTY, unknown=("broker 2: no snapshot",))) == factor
     assert world.cause == f"fallback.action={action}: broker 2: no snapshot"
-    assert world.number("LackOfData") == (action == "PAUSE"), "with OPEN nothing is lowered"
+    assert world.number("LackOfData") == (action == "PAUSE"), "LackOfData is 1 only if the fallback lowers quotas"
     assert world.number("Unknown") == 1
     world.step(cluster(FULL, unknown=("broker 2: no snapshot",)))
-    assert (world.number("LackOfData"), world.number("Unknown")) == (0, 1), "a full volume is no lack of data"
+    assert (world.number("LackOfData"), world.number("Unknown")) == (0, 1), "a full volume isn't a lack of data"
     assert world.step(cluster(HALF)) == 0.5
     assert (world.number("LackOfData"), world.number("Unknown")) == (0, 0)
 
@@ -70,7 +70,7 @@ def test_the_last_factor_of_a_source_that_fails_or_knows_nothing_holds_for_valid
     world = World()
     world.step(cluster(HALF))
     assert world.step(silent, VALIDITY) == 0.5
-    assert (world.number("LackOfData"), world.number("Unknown")) == (0, 1), "the last factor was known"
+    assert (world.number("LackOfData"), world.number("Unknown")) == (0, 1), "the last factor holds: no data is lacking"
     assert world.step(silent) == 0.0
     assert world.number("LackOfData") == 1
     assert world.cause == "fallback.action=PAUSE: the factor source mine has no answer"
@@ -112,14 +112,14 @@ def test_a_pause_outlives_a_restart_of_the_broker_until_the_disks_are_known(tmp_
     assert world.step(cluster(EMPTY)) == 1.0
     assert world.number("LackOfData") == 0
     world.memory.write()
-    assert World(fence=True, memory=remembers(tmp_path)).step(None) == 1.0, "the next start knows nothing of it"
+    assert World(fence=True, memory=remembers(tmp_path)).step(None) == 1.0, "a PAUSE that has ended isn't remembered"
     gone = World(fence=True, memory=remembers(tmp_path, Scoped(Factor(0.0, "the disk"))))
     gone.has_source = False
     gone.step()
     gone.memory.write()
-    assert World(fence=True, memory=remembers(tmp_path)).step(None) == 1.0, "nor of one that no source looks at"
+    assert World(fence=True, memory=remembers(tmp_path)).step(None) == 1.0, "a PAUSE without a source isn't remembered"
     without = World(memory=remembers(tmp_path, Scoped(Factor(0.0, "the disk"))))
-    assert without.step(None) == 1.0, "without a fence it would mute new clients for minutes"
+    assert without.step(None) == 1.0, "without a fence, a PAUSE would mute new clients for minutes"
 
 
 def test_a_file_that_a_full_disk_refuses_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +145,7 @@ def test_a_remembered_pause_is_for_the_topics_that_it_was_for_and_ends_with_the_
     assert shim.last.affected == pause.affected
     own = cluster(replace(FULL, topics=frozenset({"own"})), waiting="the topic is not read yet")
     world.step(own)
-    assert (world.number("LackOfData"), shim.last.full) == (0, True), "what is known is at 0 itself"
+    assert (world.number("LackOfData"), shim.last.full) == (0, True), "a known volume is full: no data is lacking"
     assert shim.last.affected.held == {"own", "theirs"}
     world.step(own)
     assert shim.last.affected.held == {"own"}
@@ -173,14 +173,14 @@ def test_a_file_that_holds_no_pause_stops_nobody(tmp_path: Path, text: str) -> N
 def test_topics_are_refused_only_where_a_volume_is_known_to_be_full() -> None:
     world = World(fence=True)
     world.step(cluster(EMPTY, unknown=("broker 2: no snapshot",)))
-    assert (world.factor, world.shim.last.full) == (0.0, False), "producers stop by fallback.action, creations go on"
+    assert (world.factor, world.shim.last.full) == (0.0, False), "fallback.action stops producers, but not creations"
     world.step(cluster(FULL, unknown=("broker 2: no snapshot",)))
     assert (world.factor, world.shim.last.full) == (0.0, True)
     world.step(None, VALIDITY - 1)
-    assert (world.factor, world.shim.last.full) == (0.0, False), "the full volume is unknown, too"
+    assert (world.factor, world.shim.last.full) == (0.0, False), "it isn't known whether the volume is still full"
     world.step(cluster(FULL))
     world.step(None)
-    assert world.shim.last.full, "it was known a moment ago"
+    assert world.shim.last.full, "the volume was known to be full a moment ago"
     world.step(cluster(EMPTY))
     assert not world.shim.last.full
 
@@ -280,7 +280,7 @@ def test_what_is_unknown_is_logged_where_the_state_does_not_change(
         world.step(cluster(known, unknown=("broker 4 is silent",)), 5)
         world.step(cluster(known), 5)
     told = "fallback.action=OPEN applies to what is unknown: broker 4 is silent"
-    assert [text for text in caplog.messages if "->" not in text] == [told, "nothing is unknown any more"]
+    assert [text for text in caplog.messages if "->" not in text] == [told, "everything is known again"]
 
 
 def test_the_source_is_read_once_in_its_interval_and_at_once_after_a_live_change_of_it() -> None:

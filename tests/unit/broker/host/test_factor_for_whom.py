@@ -68,7 +68,7 @@ def test_the_fallback_is_for_all_and_ends_with_what_was_unknown_and_so_is_a_fact
     half = seen(it, HALF_BC)
     assert half is not None
     it = scoped(fallback__action="OPEN")
-    assert seen(it, HALF_BC, unknown=("broker 2: no snapshot",)) == half, "what is known slows its writers"
+    assert seen(it, HALF_BC, unknown=("broker 2: no snapshot",)) == half, "the known volume still slows its writers"
 
 
 def test_while_source_or_policy_fail_the_topics_stay_and_what_is_known_now_joins_them() -> None:
@@ -81,7 +81,7 @@ def test_while_source_or_policy_fail_the_topics_stay_and_what_is_known_now_joins
     assert found is not None
     assert (set(found.places), set(found.held)) == (set("abc"), set("ab"))
     seen(it, HALF_BC, unknown=("broker 2: no snapshot",))
-    assert it.cause == "fallback.action=PAUSE: broker 2: no snapshot", "a policy that fails hides no unknown broker"
+    assert it.cause == "fallback.action=PAUSE: broker 2: no snapshot", "a failing policy doesn't hide a silent broker"
 
 
 def test_a_host_that_starts_again_slows_whom_the_one_before_did_and_whom_it_finds_until_all_is_known() -> None:
@@ -90,7 +90,7 @@ def test_a_host_that_starts_again_slows_whom_the_one_before_did_and_whom_it_find
     it = World(True, left, factor__scope="topics", fallback__action="OPEN")
     for volume_now in (EMPTY_D, HALF_BC):
         it.step(ClusterVolumes((volume_now,), waiting="the other brokers"), seconds=3)
-    assert (it.shim.affected, it.cause) == ([], left.factor.cause), "what is in the table stays"
+    assert (it.shim.affected, it.cause) == ([], left.factor.cause), "the former host's topics stay in the table"
     it.step(ClusterVolumes((FULL_AB,), waiting="the other brokers"))
     assert it.shim.affected == [Affected({**OF_FULL.places, "c": HALF_PLACE}, frozenset("ab"))]
     it.step(ClusterVolumes((EMPTY_D,)))
@@ -123,7 +123,7 @@ def test_a_budget_that_the_policy_fails_for_keeps_its_factor_and_others_get_thei
     assert budgets(world, 100, 60) == {"orders": 0, "logs": 0.4}
     assert budgets(world, 0, 100) == {"orders": 0, "logs": 0}
     world.step(seconds=VALIDITY * 2)
-    assert (world.factor, world.number("Unknown")) == (1, 0), "the disks are known, so fallback.action stops nobody"
+    assert (world.factor, world.number("Unknown")) == (1, 0), "the disks are known, so fallback.action doesn't apply"
     assert budgets(world, 0, 100) == {"orders": 0, "logs": 0}
     world.policy.fails = set()
     assert budgets(world, 0, 0) == {}
@@ -135,7 +135,7 @@ def test_each_change_of_a_budgets_state_is_logged_once_with_its_name(caplog: pyt
         for used in ((0, 0), (60, 0), (70, 100), (100, 100), (100, 0), (60, 0), (0, 0)):
             budgets(world, *used)
             budgets(world, *used)
-    whom = "for those who write to its topics"
+    whom = "for clients that write to its topics"
     assert [(r.levelname, r.getMessage()) for r in caplog.records] == [
         ("WARNING", f"{orders}: THROTTLE, factor 0.4 {whom}"),
         ("WARNING", f"{logs}: PAUSE, factor 0 {whom}"),
@@ -156,12 +156,12 @@ def test_for_each_quota_type_the_smallest_factor_applies_with_its_cause() -> Non
     world = World()
     busy, slow = Factor(0.5, "busy"), Factor(0.25, "slow")
     world.typed = {"one": typed(busy, *BYTES), "two": typed(slow, QuotaType.FETCH), "three": typed(1.0, *BYTES)}
-    assert world.step(cluster(HALF)) == 0.5, "what the disks say stands beside it"
+    assert world.step(cluster(HALF)) == 0.5, "a factor for one type doesn't change the disks' factor"
     assert world.shim.of_types == [{QuotaType.PRODUCE: busy, QuotaType.FETCH: slow}]
     assert world.shown("TypedFactor") == {"one": {"Factor": 0.5}, "two": {"Factor": 0.25}, "three": {"Factor": 1.0}}
     world.has_source = False
     del world.typed["two"]
-    assert world.step() == 1.0, "such a source alone needs none that watches disks"
+    assert world.step() == 1.0, "a source for single types needs no source of volumes"
     assert world.shim.of_types[-1] == dict.fromkeys(BYTES, busy)
     world.typed = {}
     world.step()
@@ -195,4 +195,4 @@ def test_a_source_that_slows_is_logged_once_its_end_too_and_its_coming_back(capl
             world.typed = sources
             world.step(cluster(EMPTY))
     begins, ends = "load: THROTTLE, factor 0.5 (busy)", "load: OPEN, factor 1"
-    assert caplog.messages == [begins, ends] * 2, "it also ends where the source is taken out"
+    assert caplog.messages == [begins, ends] * 2, "the end is logged, too, when the source is removed"

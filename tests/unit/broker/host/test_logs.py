@@ -34,7 +34,7 @@ def test_what_a_plugin_logs_for_each_client_is_held_back_and_counted_whatever_it
     clock.now += 60
     last = record("mine")
     assert limit.passes(last)
-    more = f" ({MANY - passed} such lines were left out before)" if name == "mine" else ""
+    more = f" ({MANY - passed} similar lines were left out before)" if name == "mine" else ""
     assert last.getMessage().startswith(f"client 1 is unknown{more}")
 
 

@@ -95,7 +95,7 @@ def test_a_shorter_volumes_period_counts_at_once(mine: Any, tmp_path: Path, monk
     looked: list[bool] = []
     shim.script.append(lambda: looked.extend(looks.acquire(timeout=20) for _ in range(5)))
     serve(shim)
-    assert all(looked), "the disks would be unknown after validity, for as long as the former period"
+    assert all(looked), "the new period applies immediately, so the disks don't become unknown"
 
 
 def test_an_event_that_cannot_be_handled_costs_nothing_but_itself(caplog: pytest.LogCaptureFixture) -> None:
@@ -132,7 +132,7 @@ def test_a_faulthandler_that_a_plugin_enables_is_disabled_again_with_one_line(
         shim.script.append(fault_handler)
     serve(shim)
     assert enabled == [False] * 3
-    assert caplog.text.count("a plugin has enabled Python's faulthandler, which is disabled again") == 1
+    assert caplog.text.count("a plugin enabled Python's faulthandler, and quotahost disabled it again") == 1
 
 
 def test_a_supplier_ticks_once_a_second_and_its_failure_is_its_own(mine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +166,7 @@ def test_what_was_built_for_a_verdict_serves_unless_another_comes(mine: Any, cap
     shim.arrive(("alice", "a"))
     shim.validate("1", **share("0.25"))
     shim.validate("2", **share("0.75"))
-    shim.script.append(lambda: pytest.fail("closed too early") if 0.5 in mine.CLOSED else None)
+    shim.script.append(lambda: pytest.fail("the plugin is closed too early") if 0.5 in mine.CLOSED else None)
     for _ in range(2):  # a node that is broker and controller has two callbacks
         shim.reconfigure(**share("0.75"))
     shim.validate("3", **share("0.25"))
@@ -221,7 +221,7 @@ def test_a_plugin_in_the_place_of_one_that_failed_is_heard_of_when_it_fails_too(
     shim.reconfigure(**share("0.25"))
     shim.idle(3)
     serve(shim)
-    assert caplog.text.count("plugin mine failed in tick()") == 2, "who has changed its properties looks there"
+    assert caplog.text.count("plugin mine failed in tick()") == 2, "an administrator looks there after a change"
 
 
 def test_what_kafka_does_not_apply_is_closed_after_a_while(mine: Any) -> None:
@@ -248,7 +248,7 @@ def test_a_change_taken_by_half_ends_the_host_with_no_plugin_open(mine: Any, mon
     with pytest.raises(ConnectionError):
         serve(shim)
     assert (len(shim.script), shim.shown["Host", "", "ConfigRefused"]) == (1, 1.0)
-    assert shim.in_force == [shim.given], "with which the next host begins"
+    assert shim.in_force == [shim.given], "the next host starts with the former properties"
     eventually(lambda: sorted(map(str, mine.CLOSED)) == ["0.25", "0.5", "Disky", "Task"])
 
 
@@ -277,7 +277,7 @@ def taken() -> Iterator[dict[str, str]]:
         ({"supplier": "mine,disky", "tasks": "idle"}, "metrics.port=", ["Task", "Disky", 0.5]),
         ({"supplier": "disky,unfit"}, "'unfit'", ["Unfit", "Disky"]),
     ],
-    ids=["its port is taken", "a later plugin can not be built"],
+    ids=["the port is taken", "a later plugin can't be built"],
 )
 def test_a_refused_start_leaves_no_plugin_open_and_no_thread_behind(
     mine: Any, tmp_path: Path, taken: dict[str, str], given: dict[str, str], named: str, closed: list[Any]
@@ -299,4 +299,4 @@ def test_a_host_that_starts_again_serves_without_metrics_where_their_port_is_tak
     assert serve(shim).refused is None
     assert shim.rate("alice", "a") == 0.25
     (error,) = errors(caplog)
-    assert f"metrics.port={taken['metrics.port']}: {address} can't be listened on there" in error
+    assert f"metrics.port={taken['metrics.port']}: {address} can't be bound" in error

@@ -94,7 +94,7 @@ def test_two_suppliers_that_name_many_client_ids_each_hold_up_no_host() -> None:
     one, other = (supplier(None, frozenset(f"{kind}{n:060}" for n in range(100_000))) for kind in "ab")
     clients = [Client(f"u{n}", f"a{n:060}") for n in range(10_000)]
     answers = resolved({"one": one, "other": other}, clients)
-    assert {row.distinct for row in answers.rows} == {EACH}, "they are more than one call takes"
+    assert {row.distinct for row in answers.rows} == {EACH}, "one call can't take so many client-ids"
     few = resolved({"one": supplier(None, frozenset("ab")), "other": supplier(None, frozenset("bc"))}, clients)
     assert list(few.distinct_ids) == [frozenset("abc")]
 

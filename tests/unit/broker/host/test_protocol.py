@@ -73,7 +73,7 @@ def test_the_cluster_is_asked_once_one_of_its_addresses_is_open() -> None:
         assert java.calls[-1][0] == "connect"
         shim.connect({"bootstrap.servers": f"[::1]:1, 127.0.0.1:{open_.getsockname()[1]}"})
         assert shim.registered() == {}
-    assert shim.registered() == {}, "it is looked at once"
+    assert shim.registered() == {}, "the address is checked only once"
 
 
 def test_a_call_that_is_too_large_or_names_no_number_fails_alone_and_is_not_sent() -> None:

@@ -34,38 +34,38 @@ MEASURED: dict[str, tuple[list[Any], tuple[float, ...], dict[Key, float | None]]
          for each, rate in (("a", 700), ("b", 800))],
         (1, 0, 500), {(PRODUCE, ("alice", "")): 1_500},
     ),
-    "of requests no bytes are counted": (
+    "a REQUEST quota counts no bytes": (
         [holder("alice", "a", type=REQUEST, rate=90, shadow=would(CLIENT, 50))],
         (1, 0, 0), {(REQUEST, ("alice", "a")): 90},
     ),
     # All client-ids of alice share a quota, and each would have a quota of its own.
-    **{f"a part of what several share, {name}": (
+    **{f"a part of a shared quota, {name}": (
         [holder("alice", "a", tags=("alice", ""), whole=True, base=5_000, rate=700, shadow=would(code, 1))],
         (0, 1, 0), {(PRODUCE, tags): None},
     ) for name, code, tags in (("by client", CLIENT, ("alice", "")), ("by client-id", CLIENT_ID, ("", "")))},
     # All clients of the broker share a quota; bob would have one of his own, and carol none.
-    "one of several who share": (
+    "one of several clients that share a quota": (
         [holder("bob", "a", tags=SHARED, whole=True, base=5_000, rate=700, shadow=would(USER, 1)),
          holder("carol", "a", tags=SHARED, whole=True, base=5_000, rate=700)],
         (0, 1, 0), {(PRODUCE, ("bob", "")): None},
     ),
-    "a scope of which a part cannot be told": (
+    "a scope with a part that can't be measured": (
         [holder("alice", "a", rate=700, shadow=would(USER, 1)),
          holder("alice", "b", tags=("", "b"), rate=700, shadow=would(USER, 1)),
          holder("bob", "b", tags=("", "b"), rate=700)],
         (0, 1, 0), {(PRODUCE, ("alice", "")): None},
     ),
-    "clients of a group would share what they have apart": (
+    "clients of a group would share their separate quotas": (
         [holder(user, "a", tags=(user, ""), whole=True, base=5_000, rate=600, shadow=would(GROUP, 1_000))
          for user in ("alice", "bob")],
         (1, 0, 200), {(PRODUCE, ("<group g%2Fh>", "")): 1_200},
     ),
-    "what several share is measured once": (
+    "a shared quota is measured once": (
         [holder(user, "a", tags=SHARED, rate=600, shadow=would(ALL, 500)) for user in ("alice", "bob")],
         (1, 0, 100), {(PRODUCE, SHARED): 600},
     ),
     # SanitizedTest compares this encoding with Kafka's own Sanitizer.
-    "names that Kafka writes otherwise into its tags are found again": (
+    "names that Kafka encodes in its tags are found again": (
         [holder("CN=a b*~+ü-_.\ud800", "a b", tags=(SANITIZED, "a b"), rate=900, shadow=would(CLIENT, 500))],
         (1, 0, 400), {(PRODUCE, (SANITIZED, "a b")): 900},
     ),
@@ -207,7 +207,7 @@ def test_seconds_and_bytes_beyond_the_limit_add_up_from_look_to_look() -> None:
     it.row[8] = 900.0
     it.looks(1)
     assert it.shows() == [0, 0, 3, 1_500]
-    assert list(map(json.loads, it.hears())) == [{"PRODUCE": [["alice", "a", TRIED]]}, {}], "Java hears of changes"
+    assert list(map(json.loads, it.hears())) == [{"PRODUCE": [["alice", "a", TRIED]]}, {}], "only changes go to Java"
     it.row[8] = 1_500.0
     it.looks(1)
     it.configure()
@@ -234,7 +234,7 @@ def test_a_rule_is_shown_from_its_first_look_on_and_a_factor_of_one_asks_for_nob
     it = Watched(f"factor,topics,topic.t,{TRIED}", shadow=["factor"])
     it.looks(1, 1)
     assert it.shows("factor") == it.shows() == [0, 0, 0, 0]
-    assert {name for _, name, _ in it.java.shown} == {"factor", TRIED}, "topics are Java's"
+    assert {name for _, name, _ in it.java.shown} == {"factor", TRIED}, "Java itself shows the rules of topics"
     assert "holders" not in {words[0] for words in it.java.questions}
     it.java.answers["state"]["factor"] = 0.5
     it.looks(1)
@@ -252,7 +252,7 @@ def test_a_look_that_fails_is_logged_once(caplog: pytest.LogCaptureFixture) -> N
     it = Watched()
     works, it.java.answers["state"] = it.java.answers["state"], ConnectionError("the broker's heap is full")
     it.looks(1, 1)
-    assert caplog.text.count("can't be compared now") == 1
+    assert caplog.text.count("can't be computed now") == 1
     it.java.answers["state"] = works
     it.looks(1)
     assert it.shows()[0] == 1

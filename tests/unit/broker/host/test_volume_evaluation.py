@@ -76,7 +76,7 @@ def test_full_volumes_in_another_order_or_whose_capacity_moves_are_no_news(caplo
 def test_a_hard_limit_beyond_the_capacity_is_a_pause_for_good() -> None:
     one = world(static__storage__hard__min_free_bytes="2001")
     assert factors(one, 0) == [0]
-    assert one.cause == "broker 1, volume /d: PAUSE for good, as its hard limit leaves no byte of it"
+    assert one.cause == "broker 1, volume /d: PAUSE that never ends: its hard limit allows no used byte"
 
 
 def test_it_holds_for_any_policy_that_tells_its_limits_and_for_no_other() -> None:
@@ -91,7 +91,7 @@ def test_it_holds_for_any_policy_that_tells_its_limits_and_for_no_other() -> Non
     assert factors(one, 1000, 951, 950) == [0, 0, 0.5]
     factors(one, 1000)
     aware.fails.add("/d")
-    assert factors(one, 951) == [0.5], "a policy whose limits fail is not held for ever"
+    assert factors(one, 951) == [0.5], "if the policy's limits fail, the factor isn't held at 0"
 
 
 def test_a_policy_hears_which_factor_was_in_force_whatever_it_came_from() -> None:
@@ -102,12 +102,12 @@ def test_a_policy_hears_which_factor_was_in_force_whatever_it_came_from() -> Non
     one.step(cluster(used(0), unknown=("broker 2: no snapshot",)))  # fallback.action=PAUSE
     one.step(half)
     one.step(empty)
-    assert heard == [0.25, 0.5, 0, 0.5], "at first that from before the host"
+    assert heard == [0.25, 0.5, 0, 0.5], "the first factor is from before this host"
     for shadow in ({"shadow": "all"}, {"shadow": "factor"}):
         one.settings = settings(factor__source="mine", **shadow, **TIMES)
         one.step(half)
         one.step(empty)
-    assert heard[4:] == [1, 1, 1, 1], "in shadow nothing is slowed"
+    assert heard[4:] == [1, 1, 1, 1], "in shadow no client is slowed, so the factor in force is 1"
 
 
 # ---- random limits and volumes ---------------------------------------------------------------------
@@ -171,8 +171,8 @@ def test_this_brokers_volumes_are_shown_with_their_limits_in_bytes_used_while_th
     policy.questions.clear()
     one.step(cluster(OWN), 2)
     one.step(None, 5)
-    assert one.shown("VolumeLimits") == own, "while the source fails the last numbers stand"
-    assert policy.questions == ["/own"], "the policy is asked as often as for the factor"
+    assert one.shown("VolumeLimits") == own, "if the source fails, the last numbers stay"
+    assert policy.questions == ["/own"], "the numbers need no further question to the policy"
     one.step(Factor(0.5, "by hand"))
     assert one.shown("VolumeLimits") == {}
     one.step(cluster(OWN))

@@ -87,7 +87,7 @@ def test_a_topic_that_was_read_is_not_made_anew_without_its_quotas(broker: FakeB
     quotas = ClusterQuotas(context(broker, "publish-usage"), lambda: made.append("made"))
     _, _, absent = follower(quotas).more
     absent()
-    assert made == ["made"], "a new cluster has none"
+    assert made == ["made"], "a new cluster has no quotas, so the topic is created"
     set_quotas(quotas, quota("alice", None, 1.0))
     absent()
     assert (made, produced(quotas, "alice")) == (["made"], 1.0)
@@ -103,7 +103,7 @@ def test_its_memory_is_bounded(quotas: ClusterQuotas, broker: FakeBroker, monkey
     assert broker.number("Refused", "Records", "size") == 1
     for number in range(200):
         set_quotas(quotas, quota(f"user {number}", None, 1.0))
-    assert len(quotas._changed) < 200, "publish-usage follows the quotas, too, and never asks which have changed"
+    assert len(quotas._changed) < 200, "changes don't pile up in publish-usage, which never takes them"
 
 
 @pytest.mark.parametrize(
@@ -173,11 +173,11 @@ def world() -> Iterator[World]:
 
 
 def test_a_share_is_given_and_announced_for_its_client_alone_and_goes_with_the_supplier(world: World) -> None:
-    assert world.host.quota("bob", "app", FETCH) is None, "it is left to the next supplier"
+    assert world.host.quota("bob", "app", FETCH) is None, "bob has no cluster-wide quota: the next supplier decides"
     assert world.host.quota("alice", "app", QuotaType.REQUEST) is None
     assert (world.rate("free", "app"), world.rate("alice", "app", FETCH)) == (None, 3e6)
     world.host.announced.clear()
-    assert [world.broker.number("Shares", name) for name in ("Age", "Stale")] == [None, 1], "there is none yet"
+    assert [world.broker.number("Shares", name) for name in ("Age", "Stale")] == [None, 1], "no shares have arrived yet"
     world.shares(3.5e6)
     assert world.host.announced == [("alice", "app")]
     assert world.rate("alice", "app") == 3.5e6
@@ -205,15 +205,15 @@ def test_shares_that_stop_and_come_back_are_logged_once_each(world: World, caplo
     world.broker.usages = ConnectionError("not now")
     with pytest.raises(ConnectionError):
         world.plugin.look()
-    assert world.rate("alice", "app") == 3.5e6, "while the use is not known nothing is taken from anybody"
+    assert world.rate("alice", "app") == 3.5e6, "while the usage is unknown, no client's share changes"
     world.broker.usages = []
     for _ in range(2):
         world.plugin.look()
-    assert world.rate("alice", "app") == pytest.approx(4e6 / 3), "a tombstone takes them back"
+    assert world.rate("alice", "app") == pytest.approx(4e6 / 3), "a tombstone removes the shares"
     world.shares(3.5e6)
     assert caplog.messages == [
-        "the shares are stale: each broker gives an equal part of a quota, 1/3",
-        "the shares are there again",
+        "no fresh shares from the pipeline: each broker gives 1/3 of each quota",
+        "fresh shares arrive again",
     ]
 
 
@@ -228,12 +228,12 @@ def test_more_brokers_or_very_many_changes_are_announced_for_all_clients_at_once
     assert world.host.announced == [(None, None)] * 2
     world.plugin._on_registered_brokers({})
     world.host.cluster()
-    assert world.rate("alice", "app") == 4e6, "there is this broker at least"
+    assert world.rate("alice", "app") == 4e6, "an empty list still counts this broker"
 
 
 def test_on_a_controller_nothing_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     for each in (module, quotas_module):
-        monkeypatch.setattr(each, "Follower", lambda *_, **__: pytest.fail("it follows"))
+        monkeypatch.setattr(each, "Follower", lambda *_, **__: pytest.fail("a follower starts on a controller"))
     broker = FakeBroker({"process.roles": "controller"})
     with FakeHost(Role.SUPPLIER, Supplier, SUPPLIER, name="cluster-quota", broker=broker) as host:
         assert host.quota("alice", "app", PRODUCE) is None
@@ -327,22 +327,22 @@ def test_a_client_that_is_silent_here_has_its_equal_part_and_keeps_it_for_its_fi
     client.share(50e3)
     for rate, after in ((None, 0.5), (2e5, 0.5), (2e5, 2.4)):
         client.look(rate, after=after)
-        assert client.given == 1e6, "the shares may not know of it yet"
+        assert client.given == 1e6, "the client keeps its equal part: the shares may not include the client yet"
     client.look(2e5, after=0.6)
     assert client.given == pytest.approx(2e5 * STEP)
 
 
 #: The first share and the client's rate; the next share, its quota and its client; looks; and the rate at the end.
 COURSES: dict[str, tuple[tuple[float, float], tuple[Any, ...], list[dict[str, float]], float]] = {
-    "who uses little is taken down at once": ((2.9e6, 1e4), (50e3,), [{"rate": 1e4}], 50e3),
-    "who has left has an equal part again": (
+    "the share of a client that uses little falls immediately": ((2.9e6, 1e4), (50e3,), [{"rate": 1e4}], 50e3),
+    "a client that has left has an equal part again": (
         (2.9e6, 2.9e6), (50e3,),
         [{"rate": 2.5e6, "idle": 3, "after": 3}, {"rate": 2.2e6, "idle": 4.5, "after": 1.5}], 1e6,
     ),
     "no share goes below the floor": ((2e6, 1.0), (10.0,), [{"rate": 1}], 35e3),
-    "never more than the quota": ((2e6, 1e5), (4e6,), [{"rate": 1e5}], 3e6),
+    "no share exceeds the quota": ((2e6, 1e5), (4e6,), [{"rate": 1e5}], 3e6),
     "a share of another quota is scaled": ((4e6, 1e5), (2e6, 6e6), [{"rate": 1e5}], 1e6),
-    "who is no longer listed has an equal part": (
+    "a client that is no longer listed has an equal part": (
         (2e6, 1e5), (1.0, QUOTA, KEY._replace(principal="bob")), [{"rate": 1e5}], 1e6,
     ),
     # If a record's quota is invented, only the share's part of this quota counts.

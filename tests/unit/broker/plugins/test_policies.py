@@ -77,7 +77,7 @@ def test_a_contradiction_is_logged_once(caplog: pytest.LogCaptureFixture) -> Non
         judge.quota_factor(volume)
     assert caplog.messages == [
         "broker '2\\n', volume /data: the hard limit MinFreePercentage 50 % is reached at 10 bytes, before the "
-        "soft limit ConsumedBytes 15 bytes at 15; until one is changed, the hard limit alone holds"
+        "soft limit ConsumedBytes 15 bytes at 15; only the hard limit applies until one of them is changed"
     ]
 
 
@@ -126,7 +126,7 @@ def test_whatever_the_load_it_rests_near_the_middle_and_lets_in_what_is_deleted(
     assert fmean(factors) == pytest.approx(1 / overload, rel=0.05)
     assert deviation(factors) < 0.1
     assert 0.4 < fmean(places) < 0.65
-    assert pauses(course.factors[60:]) <= 1, "at most while it fills the band in 12 s for the first time"
+    assert pauses(course.factors[60:]) <= 1, "at most one PAUSE, when the band first fills, in 12 s"
 
 
 def test_if_nothing_is_deleted_it_is_let_in_ever_slower_until_deletions_begin() -> None:
@@ -134,9 +134,9 @@ def test_if_nothing_is_deleted_it_is_let_in_ever_slower_until_deletions_begin() 
     course = loop(5 * DRAIN, 0, 1, hours=5.5, cleanups=lumps)
     before = course.factors[: 4 * HOUR]
     assert 0 < before[-1] < before[2 * HOUR] < before[HOUR] < 0.01
-    assert 0.9 < course.places[0][2 * HOUR] < course.places[0][4 * HOUR - 60] < 0.995, "it never reaches hard"
-    assert min(before) > 0, "and never stops"
-    assert fmean(course.factors[4 * HOUR + 1200 : 4 * HOUR + 1800]) > 0.1, "producers get deletions within minutes"
+    assert 0.9 < course.places[0][2 * HOUR] < course.places[0][4 * HOUR - 60] < 0.995, "the volume never reaches hard"
+    assert min(before) > 0, "producers never stop"
+    assert fmean(course.factors[4 * HOUR + 1200 : 4 * HOUR + 1800]) > 0.1, "producers use freed space within minutes"
     assert fmean(course.factors[-HOUR // 2 :]) == pytest.approx(0.2, rel=0.1)
 
 

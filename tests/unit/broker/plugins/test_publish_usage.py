@@ -92,7 +92,7 @@ def test_it_publishes_at_once_and_then_every_five_seconds(usages: Usages) -> Non
     )  # fmt: skip
     assert (usages.run(use(), seconds=4.5), usages.run(use())) == (0, 1)
     change(usages.quotas, quota("alice", None, 4e6))
-    assert usages.run(use()) == 1, "of a quota that was changed live at once"
+    assert usages.run(use()) == 1, "a live change of a quota is published immediately"
     assert usages.kafka.sent[-1].clients[0].quota == 4e6
     assert [each[0] for each in usages.kafka.made] == ["__quotahost_usage", "__quotahost_quotas"]
     assert {"Usage", "ClusterQuotas"} <= {type for type, *_ in usages.broker.shown}
@@ -147,36 +147,36 @@ def test_records_add_up_to_what_clients_moved(usages: Usages, windows: int, ever
     usages.run(use(rate=0, idle=60), seconds=30)
     told = sum(client.bytes or 0 for usage in usages.kafka.sent for client in usage.clients)
     assert 0.95 <= told / moved <= at_most
-    assert usages.kafka.sent[-1].clients == (), "it leaves the records once all is told"
+    assert usages.kafka.sent[-1].clients == (), "the client leaves the records when all its bytes are reported"
 
 
 # ---- clients' demands ----
 
 Look = tuple[float, dict[str, Any], float | None]  # a rate, other values, and the demand at this look
 COURSES: dict[str, list[Look]] = {
-    **{f"near its limit of {limit} it wants all": [(rate, {"limit": limit}, demand)] for rate, limit, demand in (
+    **{f"near its limit of {limit} a client wants all": [(rate, {"limit": limit}, demand)] for rate, limit, demand in (
         (0.0, 1e6, 0.0), (4e5, 1e6, 5e5), (8.9e5, 1e6, 1.1125e6), (9e5, 1e6, None), (3e6, 1e6, None),
         (3e6, None, 3.75e6))},
-    "it asks now and then": [(0, {}, 0), (4e5, {"idle": 0.9, "after": 1.0}, 5e5)],
-    "it asked nothing for a second": [
+    "the client asks now and then": [(0, {}, 0), (4e5, {"idle": 0.9, "after": 1.0}, 5e5)],
+    "the client asked nothing for a second": [
         (8e5, {}, 1e6), (8e5, {"idle": 0.5}, 1e6), (8e5, {"idle": 1.2, "after": 0.7}, 0),
     ],
-    "it waits out its throttle time and is silent a second later": [
+    "the client waits out its throttle time and is silent a second later": [
         (0, {}, 0), (2e6, {}, None),  # throttled for (2 - 1) / 1 x 12 s
         *((1e5, {"idle": float(waited), "after": 1.0}, None) for waited in range(1, 13)),
         (1e5, {"idle": 13.1, "after": 1.1}, 0),
     ],
-    "a limit that is lowered while it is silent makes it no less silent": [
+    "a silent client stays silent if its limit is lowered": [
         (0, {}, 0), (1e6, {"limit": 3e6}, 1.25e6), (1e6, {"limit": 3e6, "idle": 1.5, "after": 1.5}, 0),
         (9.5e5, {"limit": 3e5, "idle": 2.0}, 0),
     ],
-    "a limit that is raised while it waits changes nothing about its wait": [
+    "a waiting client still waits if its limit is raised": [
         (0, {}, 0), (2e6, {"limit": 1e6}, None), (1e6, {"limit": 9e6, "idle": 5.0, "after": 5.0}, None),
     ],
-    "first seen while it is delayed it waits as long as its delays were": [
+    "a client that is first seen while it is delayed waits as long as its delays were": [
         (1e5, {"idle": 4.0, "delay": 5.0}, None), (1e5, {"idle": 6.1, "delay": 5.0, "after": 2.1}, 0),
     ],
-    "a new delay shows that Kafka holds it back, and none that Kafka has forgotten the last one": [
+    "a new delay shows that Kafka holds the client back, and no delay that Kafka forgot the last one": [
         (5e5, {"delay": 0.2}, 6.25e5), (5e5, {"delay": 0.3}, None), (5e5, {"delay": 0.3, "after": 1.0}, None),
         (5e5, {"delay": 0.3, "after": 1.0}, 6.25e5), (5e5, {"delay": 0.0}, 6.25e5),
     ],
@@ -224,7 +224,7 @@ def looks(published: Publish[Any], tmp_path: Path) -> Iterator[Looks]:
 
 def test_while_somebody_watches_it_publishes_every_two_seconds_and_then_one_look_without_clients(looks: Looks) -> None:
     (first,) = looks.passes(60)
-    assert (first.broker, first.cluster, first.uses, first.watched) == ("1", "abc", (), False), "once at its start"
+    assert (first.broker, first.cluster, first.uses, first.watched) == ("1", "abc", (), False), "one look at the start"
     assert [each[0] for each in looks.kafka.made] == ["__quotahost_looks", "__quotahost_watch"]
     looks.watch()
     (first,) = looks.passes(0.5)  # at once
@@ -253,7 +253,7 @@ def test_a_question_is_answered_at_once_and_only_while_it_is_asked_and_a_failed_
     seen, looks.broker.looked = looks.broker.looked, ConnectionError("no sensors")
     assert looks.passes(3) == []
     looks.broker.looked = seen
-    assert looks.passes(3)[0].uses, "a broker that could not be looked at goes on"
+    assert looks.passes(3)[0].uses, "publishing goes on after a failed look"
 
 
 def test_old_records_and_those_of_strangers_are_no_reason_to_publish(looks: Looks) -> None:
@@ -274,7 +274,7 @@ def test_whoever_asks_last_is_answered_in_a_crowd(looks: Looks, caplog: pytest.L
         looks.watch(0, watcher=str(number))
     looks.watch(watcher="operator", client=ALICE)
     assert [answer.watcher for answer in looks.passes(0.5)[0].answers] == ["operator"]
-    assert looks.broker.number("Refused", "Records", "crowd") is None, "who has left displaces nobody"
+    assert looks.broker.number("Refused", "Records", "crowd") is None, "a watcher that left displaces no other"
     for number in range(16):
         looks.watch(watcher=f"invented-{number}", client=BOB)
     looks.watch(watcher="operator", client=ALICE)
@@ -283,7 +283,7 @@ def test_whoever_asks_last_is_answered_in_a_crowd(looks: Looks, caplog: pytest.L
     assert "operator" in [answer.watcher for answer in one_for_all.answers]
     assert len(one_for_all.answers) == 4
     assert looks.broker.number("Refused", "Records", "crowd") == 3.0
-    assert caplog.text.count("more than 16 watch: the newest questions are answered") == 1
+    assert caplog.text.count("more than 16 watchers: only the latest are answered") == 1
 
 
 def test_slow_looks_are_published_less_often_whoever_asks(looks: Looks, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,7 +296,7 @@ def test_slow_looks_are_published_less_often_whoever_asks(looks: Looks, monkeypa
 
     monkeypatch.setattr(FakeBroker, "look", slow)
     looks.watch()
-    assert len(looks.passes(10)) == 1, "a twentieth of the time at most"
+    assert len(looks.passes(10)) == 1, "looks take at most a twentieth of the time"
     looks.watch(client=ALICE)
     assert looks.passes(0.5)[0].answers
     looks.watch(client=BOB)
@@ -361,7 +361,7 @@ def test_a_disk_that_hangs_holds_up_no_other(tmp_path: Path, monkeypatch: pytest
     assert sound.name == "sound"
     back.set()
     assert [each.name for each in measured(opened, "dead", "sound")] == ["dead", "sound"]
-    assert opened.of(["sound"])[0] is sound, "as long as it is asked for"
+    assert opened.of(["sound"])[0] is sound, "the volume is kept while a watcher asks for it"
     assert opened.of(["dead"]) == []
 
 

@@ -150,7 +150,7 @@ def test_many_client_ids_beside_users_with_quotas_of_their_own_take_no_set_for_e
     for number in range(2000):
         broker.alter((None, f"app-{number}"), 1.0)
         broker.alter((f"user-{number}", "job"), 1.0)
-    assert len(broker.supplier.distinct_client_ids("another") or ()) == 2001, "the empty one is apart"
+    assert len(broker.supplier.distinct_client_ids("another") or ()) == 2001, "2,000 client-ids and the empty one"
     assert {broker.supplier.distinct_client_ids(f"user-{number}") for number in range(2000)} == {None}
 
 
@@ -229,9 +229,9 @@ def test_every_client_is_answered_as_kafka_would(history: list[Change], others: 
             answer = broker.ask(client, quota_type)
             assert as_kafka(answer, client) == kafka(model[quota_type], client)
             if distinct is not None and client.client_id not in distinct:
-                assert alike.setdefault((client.principal, quota_type), answer) == answer, "it would have to be named"
+                assert alike.setdefault((client.principal, quota_type), answer) == answer, "other client-ids are alike"
     for quota_type, quotas in model.items():
         for entity in quotas:
             broker.alter(entity, None, quota_type)
-    assert broker.supplier._named.by_user == {None: {""}}, "what was removed takes no memory"
-    assert broker.supplier.distinct_client_ids("alice") == frozenset(), "the first look-up of a request is enough"
+    assert broker.supplier._named.by_user == {None: {""}}, "removed quotas take no memory"
+    assert broker.supplier.distinct_client_ids("alice") == frozenset(), "alice's quota doesn't depend on her client-id"

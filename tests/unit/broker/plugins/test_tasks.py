@@ -75,14 +75,14 @@ def test_it_publishes_at_the_start_and_then_every_period_also_one_that_is_shorte
     (snapshot,) = world.kafka.sent
     assert (snapshot.broker, snapshot.volumes) == ("1", (SMALL,))
     assert (world.run(4.75), world.run(0.5)) == (0, 1)
-    assert world.kafka.made == [("__quotahost_snapshots", 2, True)], "the topic is looked at once"
+    assert world.kafka.made == [("__quotahost_snapshots", 2, True)], "the topic is looked up only once"
     world.set(snapshots__period="1h", volumes__period="1h", validity="3h")
     assert world.run(10) == 0
     world.set()
     assert world.run() == 1
     world.set(static__storage__hard="500K")
     assert world.run() == 1
-    assert world.kafka.sent[-1].hard == AT_HALF, "a limit that is set live is news at once"
+    assert world.kafka.sent[-1].hard == AT_HALF, "a live change of a limit is published immediately"
     assert world.task.period <= timedelta(milliseconds=250)
 
 
@@ -101,7 +101,7 @@ def test_a_budget_that_came_went_or_moved_a_thousandth_is_news(world: World, mon
     assert [news(b=100, zero=0), news(b=100, zero=0), news(b=100, zero=1), news(b=100)] == [1, 0, 1, 1]
     assert world.kafka.sent[-1].budgets == (("b", 100),)
     world.hangs = True
-    assert news(b=200) == 0, "of two records of one look the pipeline may take either for the newer"
+    assert news(b=200) == 0, "no news from the same look: the pipeline can't order two such records"
     world.hangs = False
     assert (news(b=200), news(b=200)) == (1, 0)
 
@@ -128,9 +128,9 @@ def test_nothing_is_sent_while_a_record_is_on_its_way_and_the_news_follows(world
     assert world.run() == 1
     assert world.kafka.sent[-1].volumes[0].consumed == 900_000
     world.kafka.delivers = KafkaError(KafkaError._MSG_TIMED_OUT)
-    assert world.run(10) > 2, "what is lost is sent again"
-    assert len(world.kafka.made) > 2, "the topic may be gone: it is looked up each time"
-    assert world.kafka.made[-1] == ("__quotahost_snapshots", 2, False), "more brokers would have registered by now"
+    assert world.run(10) > 2, "a lost record is sent again"
+    assert len(world.kafka.made) > 2, "the topic is looked up each time, since it may be gone"
+    assert world.kafka.made[-1] == ("__quotahost_snapshots", 2, False), "the task no longer waits for more brokers"
 
 
 @pytest.mark.proves("proposal-035.snapshot-time")
@@ -139,11 +139,11 @@ def test_snapshots_tell_when_the_look_was_for_half_of_validity(world: World, cap
     looked_at = world.kafka.sent[0].captured_at
     assert abs((datetime.now(UTC) - looked_at).total_seconds()) < 3600
     world.hangs = True
-    assert world.run(30) == 6, "it may just be slow"
+    assert world.run(30) == 6, "a slow disk doesn't stop the records"
     assert [each.age_ms for each in world.kafka.sent] == [n * 5000 for n in range(7)]
-    assert {each.captured_at for each in world.kafka.sent} == {looked_at}, "of one look"
+    assert {each.captured_at for each in world.kafka.sent} == {looked_at}, "all records have the time of one look"
     assert world.run(60) == 0
-    assert caplog.messages == ["the disks don't answer; nothing is published until they do"]
+    assert caplog.messages == ["the disks don't answer; no snapshot is published until they do"]
     world.hangs = False
     assert world.run() == 1
     newest = world.kafka.sent[-1]
@@ -275,16 +275,16 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
 
 def test_the_directories_of_a_full_volume_are_cordoned_until_somebody_saw_room_for_a_while(broker: Broker) -> None:
     assert broker.run() == []
-    assert broker.kafka.asked == 0, "while nothing has to change"
+    assert broker.kafka.asked == 0, "the task doesn't ask Kafka without a reason"
     broker.disks.used["/b"] = FULL
     assert broker.run() == ["/b", "/b/2"]
     assert broker.kafka.added == "/b,/b/2"
-    assert broker.kafka.asked == 2, "the first answer shows that the broker has read what is stored"
+    assert broker.kafka.asked == 2, "the first answer only shows that the broker has read its stored properties"
     broker.restart()
     assert broker.run() == ["/b", "/b/2"]
     broker.disks.used["/b"] = SLACK
     for _ in range(2):
-        assert broker.run(50) == ["/b", "/b/2"], "not at once: it may be above its limit again in a moment"
+        assert broker.run(50) == ["/b", "/b/2"], "the directories stay cordoned: the volume may fill again soon"
         broker.restart()  # the new task doesn't know how long the volume has had room
     assert broker.run(80) == []
     assert broker.kafka.added is None
@@ -292,7 +292,7 @@ def test_the_directories_of_a_full_volume_are_cordoned_until_somebody_saw_room_f
     shown: Any = broker.context.metrics
     assert shown.number("Cordon", "LogDirs") == 0
     broker.context.closing.close()
-    assert not shown.shown, "it would stand still for a broker that has the task no more"
+    assert not shown.shown, "the metric is removed, so it can't show an old value"
 
 
 def test_what_an_operator_freed_stays_free_until_the_volume_had_room(broker: Broker) -> None:
@@ -323,7 +323,7 @@ def test_where_an_operator_has_cordoned_all_nothing_is_added(broker: Broker) -> 
         (None, "this Kafka has no cordoned.log.dirs"),
         (Listed(("/b",), elsewhere=True), "--entity-default --delete-config cordoned.log.dirs"),
         (NoAnswer("no right"), "can't be read or changed: no right"),
-        ("in shadow", "shadow=all: ['/a'] would be cordoned"),
+        ("in shadow", "shadow=all: the task would cordon ['/a']"),
     ],
 )
 def test_what_keeps_it_from_working_is_logged_once(
@@ -344,4 +344,4 @@ def test_unknown_disks_change_nothing(broker: Broker) -> None:
     broker.disks.age = 0.0
     assert broker.run(20) == ["/a"]
     broker.disks.lost = True
-    assert broker.run() == ["/a"], "an offline directory may be as full as it was"
+    assert broker.run() == ["/a"], "an offline directory may be as full as before"

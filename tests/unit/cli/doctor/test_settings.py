@@ -217,7 +217,7 @@ def test_log_directories_that_are_not_on_this_machine_are_not_judged(tmp_path: P
     lines = [f"log.dirs={tmp_path / 'none'}", ".static.storage.hard=1", ".static.storage.overrides=/x hard=1"]
     assert weak(FENCE, *lines) == []
     lines = ["process.roles=controller", ".static.storage.hard=20", ".static.storage.overrides=/dev/sdx hard=20"]
-    assert not [text for text, _ in weak(FENCE, volume, *lines) if "/dev/sd" in text], "clients' topics are not there"
+    assert not [text for text, _ in weak(FENCE, volume, *lines) if "/dev/sd" in text], "controllers hold no user topics"
 
 
 # ---- stored properties of a running cluster ----

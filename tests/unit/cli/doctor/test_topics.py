@@ -106,12 +106,12 @@ def test_settings_say_what_the_plugins_need(cluster: Cluster) -> None:
     ("role", "own", "missing", "level", "words"),
     [
         pytest.param(AclRole.PLUGINS, {SNAPSHOTS.name: None, SHARES.name: None}, [SNAPSHOTS, SHARES], Level.WRONG,
-                     "may not Create __quotahost_snapshots, which doesn't exist", id="who writes it must make it"),
+                     "may not Create __quotahost_snapshots, which doesn't exist", id="the writer creates the topic"),
         pytest.param(AclRole.PIPELINE, {SNAPSHOTS.name: frozenset({"Read", "Write", "Alter"})}, [], Level.WEAK,
-                     "may also Alter, Write __quotahost_snapshots", id="more than the pipeline needs"),
+                     "may also Alter, Write __quotahost_snapshots", id="the pipeline has excess rights"),
         pytest.param(AclRole.PLUGINS, {LOOKS.name: all_of(AclRole.PLUGINS)[LOOKS.name] | {"Read"}}, [], Level.WEAK,
                      "may also Read __quotahost_looks: more than is needed by the brokers",
-                     id="the plugins need not see all clients"),
+                     id="the plugins don't need to see all clients"),
     ],
 )  # fmt: skip
 def test_a_topic_that_is_missing_and_a_right_beyond_a_partys_needs_are_named(
@@ -205,7 +205,7 @@ def test_credentials_that_are_not_understood_are_an_error_and_not_nobodys() -> N
         ("OAUTHBEARER", 'o.OAuthBearerLoginModule required clientId="c";', "sasl.oauthbearer.token.endpoint.url"),
     ):
         given = {"security.protocol": "sasl_ssl", "sasl.mechanism": mechanism, "sasl.jaas.config": jaas}
-        with pytest.raises(NoAnswer, match=f"sasl.mechanism={mechanism} takes {needs}") as raised:
+        with pytest.raises(NoAnswer, match=f"sasl.mechanism={mechanism} needs {needs}") as raised:
             connect(in_librdkafkas_names(given), 1)
         assert jaas not in str(raised.value)
 
@@ -245,8 +245,8 @@ def closing() -> Iterator[str]:
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ({}, "its listener asks for another security.protocol"),
-        ({"security.protocol": "SSL"}, "TLS fails: its listener has none"),
+        ({}, "the broker closes the connection: it requires another security.protocol"),
+        ({"security.protocol": "SSL"}, "TLS fails: the broker's listener doesn't use TLS"),
         ({"no.such.option": "secret"}, "No such configuration property"),
     ],
 )
@@ -265,7 +265,7 @@ def hanging() -> Iterator[str]:
 
 @pytest.mark.parametrize("silence", [swallowing, hanging])
 def test_silence_is_not_taken_for_a_listener_that_closes(silence: Callable[[], AbstractContextManager[str]]) -> None:
-    with silence() as silent, pytest.raises(NoAnswer, match="whether the broker hangs, or the network"):
+    with silence() as silent, pytest.raises(NoAnswer, match="no answer: the broker may hang, or the network"):
         connect({"bootstrap.servers": silent, "socket.connection.setup.timeout.ms": 1000}, 4, moment=0.5)
 
 
@@ -284,7 +284,7 @@ def test_a_listener_that_closes_late_is_no_network_that_swallows(monkeypatch: py
 
     monkeypatch.setattr(client, "AdminClient", busy)
     monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    with pytest.raises(NoAnswer, match="its listener asks for another security"):
+    with pytest.raises(NoAnswer, match="it requires another security"):
         client.connect({}, 10)
 
 
@@ -310,21 +310,21 @@ def test_nobody_there_is_wrong_and_a_listener_that_lets_only_others_in_is_so_wit
     closing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "_ANSWER", 5)
-    told(0, [f"--    {closing} doesn't answer a client without credentials: it closes"], "doctor", "--against", closing)
+    told(0, [f"--    {closing} doesn't answer a client without credentials: the"], "doctor", "--against", closing)
     monkeypatch.setattr(doctor, "_ANSWER", 0.3)
     against = ("doctor", "--against", "127.0.0.1:1")
     told(1, ["WRONG 127.0.0.1:1 doesn't answer a client without credentials"], *against)
     told(1, (), *against, "--as", "pipeline")  # the operator asks for the pipeline's rights
     told(1, ["no can't be read"], *against, "--client-config", tmp_path / "no")
     told(1, ["WRONG  doesn't answer a client without credentials: no address is given"], "doctor", "--against", "")
-    told(1, ["credentials: its address is HOST:PORT, with"], "doctor", "--against", "127.0.0.1:1,http://127.0.0.1:1")
-    told(1, ["credentials: nobody listens there"], "doctor", "--against", "PLAINTEXT://127.0.0.1:1")
+    told(1, ["credentials: write HOST:PORT, separated"], "doctor", "--against", "127.0.0.1:1,http://127.0.0.1:1")
+    told(1, ["credentials: no process listens on this address"], "doctor", "--against", "PLAINTEXT://127.0.0.1:1")
     told(2, ["--against is missing"], "doctor", "--client-config", tmp_path / "no", "--as", "pipeline")
     said = told(1, (), *against, properties_file(tmp_path, "node.id=1"))
-    assert said.count("nobody listens there") + said.count("stored values") == 1, "one connection, told of once"
+    assert said.count("no process listens on") + said.count("stored values") == 1, "a failed connection is one finding"
     monkeypatch.setattr(doctor, "_ANSWER", 60)  # the reason is known sooner
     lines = f"{PREFIX}kafka.bootstrap.servers=127.0.0.1:2\n{PREFIX}kafka.sasl.password="
-    words = ["127.0.0.1:2 doesn't answer with these credentials: nobody listens there"]
+    words = ["127.0.0.1:2 doesn't answer with these credentials: no process listens on this address"]
     assert "hush" not in told(1, words, *against, properties_file(tmp_path, f"{lines}hush"))
     provided = properties_file(tmp_path, f"config.providers=file\n{lines}${{file:/x:y}}")
     told(1, ["not checked: only the broker knows"], *against, provided)

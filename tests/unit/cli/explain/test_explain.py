@@ -32,7 +32,7 @@ NOBODY = "no such broker with quotahost was found that this user may ask on this
         ("top", (*CLUSTER, "--most", "20"), "--bootstrap can't be combined with --pid, --broker-id or"),
         ("top", ("--most", "all"), "--most: 'all' is not a number"),
         *(("top", ("--most", text), f"--most: {text!r} must be") for text in ("0", "2147483648")),
-        ("top", (*CLUSTER, "--once"), "127.0.0.1:1 doesn't answer: nobody listens there\n  -> another"),
+        ("top", (*CLUSTER, "--once"), "127.0.0.1:1 doesn't answer: no process listens on this address\n  -> another"),
         ("top", ("--client-config", "FILE", "--once"), "--looks-topic need --bootstrap"),
         ("top", ("--watch-topic", "mine", "--once"), "--watch-topic and --looks-topic need --bootstrap"),
         ("explain", (), "give --client USER/CLIENT, or both --user and --client-id; or --volume"),
@@ -58,7 +58,7 @@ def test_the_answer_is_plain_text_and_only_a_newcomer_ends_with_3(broker: FakeAd
     named = ("explain", "--client", "CN=a/b/", "--type", "produce", "--pid", OURS)
     words = ("PRODUCE\n", ", lately from 10.0.0.9\n", "open; this client passes it in every state\n")
     assert "FETCH\n" not in told(0, words, *named)
-    assert broker.questions[-1] == ["client", "CN=a/b", ""], "it is split at the last slash"
+    assert broker.questions[-1] == ["client", "CN=a/b", ""], "the last slash divides user and client-id"
 
 
 ORDERS = {"topic": "orders.eu", "place": "budget orders of 500 bytes", "held": True, "budget": "orders", "factor": 0.0}
@@ -88,7 +88,7 @@ def test_a_broker_is_named_by_its_id(broker: FakeAdminSocket, directory: Path) -
     assert len(other.questions) == 1
 
 
-@pytest.mark.skipif(not Path("/proc/net/unix").exists(), reason="this system doesn't list who listens")
+@pytest.mark.skipif(not Path("/proc/net/unix").exists(), reason="this system doesn't list listening sockets")
 def test_a_socket_left_behind_is_no_broker_though_its_pid_is_anothers(monkeypatch: pytest.MonkeyPatch) -> None:
     with short_directory() as temporary:
         monkeypatch.setenv("TMPDIR", str(temporary))

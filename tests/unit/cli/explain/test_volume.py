@@ -79,11 +79,11 @@ def test_sizes_are_those_on_the_disk_and_growth_is_what_is_appended(tmp_path: Pa
     [
         # With 100 s, the first is older than a half, the first four are older than a quarter; the last is active.
         pytest.param(Retention(seconds=100), ((80, 40, 30, 26, 90), (20, 80, 0)), 4096, [1, 4],
-                     id="closed segments go, the oldest first, and what lies behind a younger one stays"),
+                     id="the oldest closed segments go first, and a segment behind a younger one stays"),
         pytest.param(Retention(), ((80, 40, 30, 26, 90), (20, 80, 0)), 4096, [1, 4],
-                     id="what is kept for ever counts by the age that it has"),
+                     id="without a time limit, the age of the oldest closed segment counts"),
         pytest.param(Retention(size=6000), ((1, 1, 1, 1),), 1000, [1, 2],
-                     id="of 4,000 bytes 3,000 or 1,500 are kept, in whole segments"),
+                     id="half (3,000 bytes) or a quarter (1,500) of the retention stays, in whole segments"),
     ],
 )  # fmt: skip
 def test_half_and_a_quarter_of_a_retention_free(

@@ -29,11 +29,11 @@ def test_beyond_the_soft_share_writers_are_held_back_and_at_all_bytes_the_budget
 @pytest.mark.parametrize(
     ("then", "new", "share", "held"),
     [
-        pytest.param(2000, 1000, 0.9, BudgetTimes(2 * PART, PART), id="a smaller one, by what was recorded"),
-        pytest.param(2000, 2000, 0.4, BudgetTimes(3 * PART, 0), id="an earlier begin"),
-        pytest.param(1200, 2000, 0.9, BudgetTimes(0, 0), id="a larger one, after one that held nobody back"),
-        pytest.param(1000, 2000, 0.9, None, id="nobody knows what they would have written, had they been let"),
-        pytest.param(1000, 1000, 1.0, None, id="nor with a later begin"),
+        pytest.param(2000, 1000, 0.9, BudgetTimes(2 * PART, PART), id="a smaller budget, judged by the recorded bytes"),
+        pytest.param(2000, 2000, 0.4, BudgetTimes(3 * PART, 0), id="an earlier soft limit"),
+        pytest.param(1200, 2000, 0.9, BudgetTimes(0, 0), id="a larger budget, after one that slowed nobody"),
+        pytest.param(1000, 2000, 0.9, None, id="unknown, because the original budget held writers back"),
+        pytest.param(1000, 1000, 1.0, None, id="unknown, with a later soft limit, too"),
     ],
 )
 def test_what_other_sizes_would_have_done_is_told(then: int, new: int, share: float, held: BudgetTimes | None) -> None:

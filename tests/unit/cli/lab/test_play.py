@@ -202,10 +202,10 @@ def test_it_comes_near_to_what_the_simulator_does_and_in_shadow_or_for_who_reads
 @pytest.mark.parametrize(
     ("start", "readings", "used", "estimated"),
     [
-        pytest.param(1000, [(1400, 10, 5)], 1200, False, id="half the share is half the growth"),
-        pytest.param(1000, [(1400, 10, 5), (1300, 10, 5)], 1100, False, id="and the whole of what is deleted"),
-        pytest.param(0, [(1000, 10, 10), (1000, 0, 10)], 2000, True, id="a PAUSE held back as much as came before it"),
-        pytest.param(0, [(500, 0, 0)], 500, False, id="what comes in a PAUSE comes with any settings"),
+        pytest.param(1000, [(1400, 10, 5)], 1200, False, id="half the share gives half the growth"),
+        pytest.param(1000, [(1400, 10, 5), (1300, 10, 5)], 1100, False, id="deletions count in full"),
+        pytest.param(0, [(1000, 10, 10), (1000, 0, 10)], 2000, True, id="a PAUSE held back the growth from before it"),
+        pytest.param(0, [(500, 0, 0)], 500, False, id="growth during a PAUSE happens with any settings"),
     ],
 )
 def test_an_estimate_of_readings_ten_seconds_apart(
@@ -232,7 +232,7 @@ def test_a_client_is_slowed_beyond_what_the_factor_leaves(demand: float | None, 
     assert found.new.held == (600, slowed)
     assert found.then.held == (0, 0)
     on_two = replayed_client(client(demand and demand / 2, "01"), FACTORS, 2400.0)
-    assert (on_two.new, on_two.brokers, on_two.rate) == (found.new, ("0", "1"), 200.0), "what it wants counts together"
+    assert (on_two.new, on_two.brokers, on_two.rate) == (found.new, ("0", "1"), 200.0), "the demands of brokers add up"
 
 
 def test_one_that_wants_nothing_or_was_gone_is_not_held_back_but_one_that_was_paused_counts_on() -> None:

@@ -44,7 +44,7 @@ def test_the_document_shows_what_the_command_prints(what: str, document: str, ex
         (["disk", "--budget", ""], 2, "'' is not a number"),  # from a variable that is not set
         ([*DISK, "--used", "101G"], 2, "is more than --capacity"),
         ([*DISK, "--demand", "fast"], 2, "write eager, paced:5M or bursty:5M"),
-        ([*DISK, "--policy", "nope"], 1, "there is none"),
+        ([*DISK, "--policy", "nope"], 1, "no such plugin"),
         ([*DISK, "--time", "1s"], 2, "write 10s or more"),
         ([*DISK, "--batch", "none"], 2, "is not a number"),
         ([*DISK, "--plot", "a.gif"], 2, "must be a FILE.png or FILE.svg"),
@@ -76,7 +76,7 @@ def test_a_picture_is_drawn_by_its_name_where_matplotlib_is(tmp_path: Path, monk
     for arguments in (DISK, ("quota", "--rate", 5, "9@0")):
         refused = simulated(*arguments, "--plot", tmp_path / "a.png")
         assert refused.exit_code == 2
-        assert "needs matplotlib: pip install matplotlib\n" in refused.output, "a picture needs no Spark"
+        assert "needs matplotlib: pip install matplotlib\n" in refused.output, "drawing needs matplotlib, but not Spark"
 
 
 # ---- disks ----
@@ -149,9 +149,9 @@ def test_writers_to_a_budget_are_slowed_from_its_soft_share_on_and_turned_back_a
     assert found["limits"] == "50.0 MB soft, 100 MB hard"
     slowed, stopped = (float(found[f"{what} after"].split()[0]) for what in ("slowed", "paused"))
     assert slowed == pytest.approx(10, abs=2)  # 10 MB at 1 MB/s
-    assert stopped > slowed + 100, "half of the bytes took twice as long as at the full rate"
+    assert stopped > slowed + 100, "the second half takes more than twice as long as at the full rate"
     assert found["PAUSEs"] == "1"
-    assert "MB" not in found["beyond hard"], "a request that was let in before"
+    assert "MB" not in found["beyond hard"], "only a request admitted before the PAUSE passes hard"
     kept = outcome(simulated("disk", "--budget", "100M", "--drain", "500K", "--policy", "setpoint", *options))
     assert (kept["paused after"], kept["PAUSEs"]) == ("not within this time", "0")
     # A broker's file with budgets works for its disk, too.
@@ -179,7 +179,7 @@ def test_kip_13s_example_is_delayed_by_2_s() -> None:
     result = simulated("quota", "--rate", "5M", "--samples", 10, "5M@0..8/1", "15M@9", "50M@19")
     assert [row[2] for row in rows(result)[1:]] == ["admitted"] * 9 + ["delayed by 2 s", "admitted"]
     longer = simulated("quota", "--rate", "5", "--samples", 10, "--window", "1001ms", "1000@0")
-    assert rows(longer)[-1][2] == "delayed by 189.99 s", "a window of 1001 ms is no second"
+    assert rows(longer)[-1][2] == "delayed by 189.99 s", "a window of 1001 ms isn't rounded to 1 s"
 
 
 def test_a_pattern_is_many_requests_and_all_come_in_order_of_time() -> None:

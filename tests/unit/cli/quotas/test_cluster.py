@@ -71,7 +71,7 @@ def test_a_broker_that_lacks_what_budgets_need_is_named(properties: dict[str, st
 
 def test_why_nobody_answers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_WAIT_MS", 500)
-    told = "doesn't answer: its name can't be resolved; check the address"
+    told = "doesn't answer: the host name can't be resolved; check the address"
     with pytest.raises(Unusable, match=told), cluster_at("no.such.host.invalid:9092", None, "quotas"):
         pass
 
@@ -102,7 +102,7 @@ def test_kafka_pythons_failure_leaks_nothing(monkeypatch: pytest.MonkeyPatch, tm
     with pytest.raises(Unusable, match=told) as raised, cluster_at("127.0.0.1:1", file, "q"):
         pass
     assert "hush" not in str(raised.value)
-    assert asked == ["127.0.0.1:1"], "the command's, not the file's"
+    assert asked == ["127.0.0.1:1"], "the command's address wins over the file's"
     assert set(threading.enumerate()) <= before
 
 
@@ -237,7 +237,7 @@ def test_a_record_with_more_bytes_than_there_are_ends_no_bill(monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     done = run("quotas", "usage", file, "--history", "h", "--csv", out)
     nowhere = run("quotas", "usage", file, "--history", "h", "--csv", "none/bill.csv")  # short: a box wraps lines
-    assert (nowhere.exit_code, "in a folder" in nowhere.output) == (2, True), "before Spark has worked"
+    assert (nowhere.exit_code, "in a folder" in nowhere.output) == (2, True), "the error comes before Spark starts"
     assert (done.exit_code, out.read_text().splitlines()[1]) == (0, '"c","team","2026-11",0,720,inf,0,0,0,0')
 
 

@@ -72,7 +72,7 @@ def test_every_level_of_quotas_and_budgets_can_be_declared_and_are_written_again
     assert declared.labels == dict(zip(labelled, ("team a", "007", "team-b"), strict=True))
     assert declared.sections == {"quotas", "cluster-quotas", "budgets"}
     assert not declared.prune
-    assert read(file, "prune: true\n---\nquotas: []").prune, "one document that asks for it is enough"
+    assert read(file, "prune: true\n---\nquotas: []").prune, "prune in one document applies to all"
     assert read(file, in_yaml(declared.quotas)).quotas == declared.quotas
 
 
@@ -182,7 +182,7 @@ def test_all_mistakes_of_all_files_are_told_at_once(file: Path) -> None:
 
 def test_strimzis_users_are_read(file: Path) -> None:
     declared = read(file, KAFKA_USERS)
-    assert declared.sections == {"quotas"}, "what KafkaUsers have is managed"
+    assert declared.sections == {"quotas"}, "only the quotas of KafkaUsers are managed"
     assert declared.quotas == {
         Entity("CN=tls-user"): {
             "producer_byte_rate": 1048576, "consumer_byte_rate": 2097152, "request_percentage": 55,

@@ -69,7 +69,7 @@ def test_looks_of_brokers_that_the_cluster_does_not_list_are_not_kept(brokers: B
         brokers.write("2")
         cluster.look()
         cluster.look()
-        assert list(cluster._known) == ["2"], "a broker that was taken out is forgotten"
+        assert list(cluster._known) == ["2"], "a broker that left the cluster is forgotten"
 
 
 def test_a_brokers_last_look_for_a_watcher_who_has_left_is_no_look_at_its_clients(brokers: Brokers) -> None:
@@ -110,7 +110,7 @@ def test_what_others_are_answered_is_no_answer(brokers: Brokers) -> None:
         with pytest.raises(Unusable, match="doesn't tell what fills /dev/sdb"):
             cluster.answer(Question(volume="/dev/sdb", broker="1"))
         assert brokers.asked[-1].volume is not None
-    assert brokers.asked[-1].seconds == 0, "brokers are told that nobody watches any more"
+    assert brokers.asked[-1].seconds == 0, "the watcher tells brokers that it has left"
 
 
 GB = 10**9
@@ -124,7 +124,7 @@ def test_the_volume_with_the_least_left_comes_first_and_nine_can_be_opened() -> 
     first = [(question.volume, question.broker) for question in found.volumes]
     assert (first[:3], len(first)) == ([("/dev/sdb", "2"), ("/dev/sdc", "2"), ("/dev/sda", "10")], 9)
     assert " ".join(found.lines[1].split()) == "1 2 /dev/sdb 100 GB 45.0 GB 40.0 GB 60.0 GB 0.25"
-    assert found.lines[10].split()[:3] == ["10", "/dev/sdh", "100"], "without a key"
+    assert found.lines[10].split()[:3] == ["10", "/dev/sdh", "100"], "the tenth volume has no key"
     assert found.lines[-1].startswith("unknown of broker 3:")
     assert listed({"1": look(), "2": look()}).lines[-1].startswith("unknown of brokers 1, 2: no plugin watches volumes")
 
@@ -261,7 +261,7 @@ def test_keys_sort_filter_and_clear() -> None:
     press(screen, "\x1b")
     press(screen, "/t-0099q\x7f\r")
     assert [each.client_id for each in screen.rows()] == [f"client-0099{n}" for n in range(10)]
-    assert not screen.done, "q was a part of the filter"
+    assert not screen.done, "q is a letter of the filter"
     press(screen, "/\x1b")
     assert len(screen.rows()) == 1_000
     press(screen, "q")
@@ -302,7 +302,7 @@ def test_a_client_is_opened_and_left() -> None:
     assert "asking" in drawn(screen)[3]
     screen.tell(question, Panel(["PRODUCE is limited by " + "x" * 200]))
     assert drawn(screen)[3].startswith("PRODUCE is limited by")
-    assert sum(line.count("x") for line in drawn(screen)[3:10]) == 200, "nothing is cut"
+    assert sum(line.count("x") for line in drawn(screen)[3:10]) == 200, "the long line isn't cut"
     press(screen, "\x1b")
     assert "client-00000" in drawn(screen)[4]
 
@@ -333,5 +333,5 @@ def test_whatever_fails_is_told_and_the_next_look_is_shown(error: Exception, tol
 
 def test_for_programs_a_number_that_json_lacks_is_null() -> None:
     text = json_text(values(look([use(quota=1e-320)]), Choice()))
-    assert json.loads(text)["rows"][0]["share"] is None, "Kafka takes such a quota of REQUEST"
+    assert json.loads(text)["rows"][0]["share"] is None, "Kafka accepts so small a quota, and the share overflows"
     assert "Infinity" not in text

@@ -24,8 +24,8 @@ _SILENCE: Final = 3600.0  # seconds without a change after which the topic is re
 #: If more entities change, asking again for all clients costs less than asking for the clients of each entity.
 _MOST_APART: Final = 100
 _REMEDY: Final = (
-    "cluster-wide quotas are records of __quotahost_quotas; take them over by `quotahost quotas import-properties FILE "
-    "--bootstrap HOST:PORT`, then remove this line"
+    "cluster-wide quotas are records of __quotahost_quotas; import the old values with `quotahost quotas "
+    "import-properties FILE --bootstrap HOST:PORT`, then remove this line"
 )
 _REMOVED: Final = ("default", "users", "client-ids", "clients")
 

@@ -210,7 +210,7 @@ class ClusterQuota:
         shares = None if value is None else decode(key, value)
         # The key is only a broker's id, and other clusters use the same ids. Either cluster's id may still be unknown.
         if shares and shares.cluster and self._cluster and shares.cluster != self._cluster:
-            raise Refused("cluster", f"it is of the cluster {shares.cluster}")
+            raise Refused("cluster", f"it is for the cluster {shares.cluster}")
         if shares is None:
             self._given.newest.remove()
         else:
@@ -239,7 +239,7 @@ class ClusterQuota:
             self._failure.healed()
         # The thread must survive every failure: without it no share would change until the broker is restarted.
         except Exception:
-            self._failure.report("working out the shares failed; what was given last stays", exc_info=True)
+            self._failure.report("computing the shares failed; the last rates stay in force", exc_info=True)
         self._pause = max(_EVERY, _REST * (time.monotonic() - started))
 
     def look(self) -> None:
@@ -265,6 +265,6 @@ class ClusterQuota:
                 self._context.metrics.gauge("Shares", "", attribute, number)
         if age <= validity:
             if self._stale.healed():
-                self._context.log.warning("the shares are there again")
+                self._context.log.warning("fresh shares arrive again")
         elif shares:  # before the first shares, nothing is logged
-            self._stale.report("the shares are stale: each broker gives an equal part of a quota, 1/%d", brokers)
+            self._stale.report("no fresh shares from the pipeline: each broker gives 1/%d of each quota", brokers)

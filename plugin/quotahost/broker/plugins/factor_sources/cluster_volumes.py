@@ -117,7 +117,7 @@ class ClusterState:
         if now - self._hidden_since <= settings.startup_grace.total_seconds():
             view.complete = False
         else:
-            view.unknown.append(f"{hidden} brokers run, of which the pipeline has no snapshot")
+            view.unknown.append(f"the pipeline has no snapshot of {hidden} running brokers")
 
 
 def _volumes(record: ClusterRecord, others: set[str]) -> Iterator[Volume]:
@@ -296,7 +296,7 @@ class ClusterVolumesSource:
             self.newest.remove()
             return
         record, validity = decode(key, value), self._context.settings.validity.total_seconds()
-        # A pipeline that has lost its place reads all snapshots again, and meanwhile publishes old states of the disks.
+        # A pipeline that has lost its position reads all snapshots again, and meanwhile publishes old states of disks.
         # LatestRecord must not get such a record, because it would count as fresh by its arrival.
         newest = record.newest_snapshot_at if record.reporting else None
         if newest is None or (record.computed_at - newest).total_seconds() <= validity:

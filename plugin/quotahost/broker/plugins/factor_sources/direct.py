@@ -68,7 +68,7 @@ class LogDirs:
         # The poll's thread replaces the tuple as a whole and never resets it to None, so the host thread needs no lock.
         self._answer: tuple[float, ClusterVolumes] | None = None
         self._last: dict[int, tuple[float, list[LogDir]]] = {}  # by registered broker: time and content of its answer
-        failure = "the cluster doesn't answer for its log dirs: %s"
+        failure = "the brokers do not report their log directories: %s"
         self._poll = ClusterPoll(context, context.name, self._ask, lambda: self._interval, failure)
 
     def reconfigure(self, section: Section) -> None:
@@ -84,7 +84,7 @@ class LogDirs:
         longest = self._context.settings.validity.total_seconds() + self._interval
         if self._clock() - answered_at > longest:
             # The sentence names no age, because the cause of the factor would then change every second.
-            silent = f"the cluster has not answered for its log dirs for validity + interval ({longest:g} s)"
+            silent = f"the brokers have not reported their log directories for validity + interval ({longest:g} s)"
             return ClusterVolumes(volumes.volumes, (silent,))
         return volumes
 
@@ -105,7 +105,7 @@ class LogDirs:
             elif told[broker]:
                 counts += told[broker]
             else:  # a broker that is missing in the answer must not look like a broker without disks
-                unknown.append(f"broker {broker} doesn't answer for its log dirs")
+                unknown.append(f"broker {broker} does not report its log directories")
             if sound := [directory for directory in told[broker] if directory.path and not directory.error]:
                 self._last[broker] = now, sound
         self._last = {broker: answer for broker, answer in self._last.items() if broker in brokers}

@@ -47,8 +47,8 @@ class Law:
         self._tap, self._windows = Tap(windows.number, windows.size * _MS, max_mute_ms), windows
         kafkas = (windows.number + 1) * windows.size
         self._window, self._least = max(kafkas, _CALM), least
-        #: The mean pressure depends on the limits of this last part of the past, because each single pressure depends
-        #: on the limit over Kafka's windows.
+        #: The mean pressure reacts to the limits of this last share of the past, the last 10 s less Kafka's windows,
+        #: because each single pressure reacts to the limits over Kafka's windows.
         self._share = 1 - kafkas / self._window
         self.factor = 1.0  # the last factor
         #: Pressure, limit at the end, and length in seconds of each interval since the overload started.
@@ -94,7 +94,7 @@ class LoadSource:
 
         handlers_idle: float = Field(
             30.0, ge=0, le=90,
-            description="percent of their time that request handlers (num.io.threads) shall be idle; 0 ignores them",
+            description="percent of their time that request handlers (num.io.threads) should be idle; 0 ignores them",
         )  # fmt: skip
         network_idle: float = Field(
             30.0, ge=0, le=90, description="the same for the network threads (num.network.threads)"
@@ -102,13 +102,13 @@ class LoadSource:
         least: float = Field(0.05, ge=0.01, le=1, description="the smallest factor, whatever the load")
         interval: Duration = Field(
             timedelta(seconds=1), ge=timedelta(milliseconds=250), le=timedelta(seconds=10),
-            description="over which time the load is measured",
+            description="length of the interval over which the load is measured",
         )  # fmt: skip
 
         @model_validator(mode="after")
         def _has_a_target(self) -> Self:
             if not self.handlers_idle and not self.network_idle:
-                raise ValueError("set handlers-idle or network-idle above 0, or take load out of factor.source")
+                raise ValueError("set handlers-idle or network-idle above 0, or remove load from factor.source")
             return self
 
     quota_types: ClassVar = (QuotaType.PRODUCE, QuotaType.FETCH)
@@ -173,7 +173,7 @@ class LoadSource:
         if not unknown:
             self._known_ns = now.at_ns
         elif now.at_ns - self._known_ns >= _LACKING * _NS:
-            raise LookupError(f"this Kafka doesn't tell how busy its {' and its '.join(unknown)} are")
+            raise LookupError(f"this Kafka has no counters of how busy its {' and its '.join(unknown)} are")
         if not pressures:
             return Factor(1.0)
         pressure, cause = max(pressures)

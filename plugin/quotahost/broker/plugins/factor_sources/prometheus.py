@@ -81,7 +81,7 @@ class PrometheusSettings(sections.Section):
     consumed: Text | None = Field(None, description="PromQL for the bytes consumed; or set available")
     broker_label: _Label = Field("instance", description="label whose value names the broker")
     volume_label: _Label = Field("mountpoint", description="label whose value names the volume of a broker")
-    expected: _Brokers = Field((), description="brokers, by that label, without which the state is unknown")
+    expected: _Brokers = Field((), description="brokers, by that label; if one is missing, the state is unknown")
     interval: Duration = Field(
         timedelta(seconds=10), ge=timedelta(milliseconds=100), le=timedelta(hours=1), description="how often to ask"
     )
@@ -157,7 +157,7 @@ class PromQL:
     def reason(self, error: Exception) -> str:
         """Why there is no usable answer, in one line and without secrets."""
         if isinstance(error, TimeoutError):
-            return f"no whole answer within {self._timeout:g} s"
+            return f"no complete answer within {self._timeout:g} s"
         return self._clean(str(error) if isinstance(error, QuotahostError) else f"{type(error).__name__}: {error}")
 
     def _clean(self, text: str) -> str:
@@ -179,7 +179,7 @@ class PromQL:
             raise QuotahostError(f"the answer is larger than {MAX_BYTES // 1024**2} MiB")
         if answer.status in (301, 302, 303, 307, 308):
             to = answer.headers.get("Location", "nowhere")
-            raise QuotahostError(f"the server redirects to {to}; write as url where it answers itself")
+            raise QuotahostError(f"the server redirects to {to}; set url to the address it redirects to")
         return answer.status, answer.reason, content
 
 
@@ -191,7 +191,7 @@ def _answer(status: int, reason: str, content: bytearray) -> Answer:
             raise QuotahostError(f"the server says {reply['errorType']}: {reply['error']}")
         result, kind = reply["data"]["result"], reply["data"]["resultType"]
         if kind != "vector":
-            raise QuotahostError(f"the query makes a {kind}; write one that makes an instant vector")
+            raise QuotahostError(f"the query returns a {kind}; use a query that returns an instant vector")
         return Answer(tuple(map(_series, result)), tuple(map(str, reply.get("warnings") or ())))
     # Thousands of nested brackets raise a RecursionError.
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
@@ -229,7 +229,7 @@ def volumes_of(capacity: Answer, used: Answer, section: PrometheusSettings) -> C
     present = {volume.broker for volume in volumes}
     problems += [f"expected broker {broker!r} has no volume" for broker in section.expected if broker not in present]
     if not volumes and not problems:
-        problems = ["the queries find no series"]
+        problems = ["the queries return no series"]
     return ClusterVolumes(tuple(volumes), tuple(bounded([*dict.fromkeys(problems)], _MAX_SENTENCES, "sentences")))
 
 
@@ -280,9 +280,8 @@ class Prometheus:
             volumes = volumes_of(capacity, used, section)
         except Exception as error:  # the thread must survive any answer
             self._reason = self._client.reason(error)
-            self._fault.report(
-                "prometheus %s gives no answer; the last holds for a while: %s", self._host, self._reason
-            )
+            text = "prometheus %s does not answer; its last answer stays in force until it is too old: %s"
+            self._fault.report(text, self._host, self._reason)
         else:
             self._last = (asked_at, volumes)
             if volumes.unknown:

@@ -74,7 +74,7 @@ class Roster:
             return self._expected.view(self._heard(but, validity), settings, stale)
 
     def latest(self, but: str) -> list[tuple[Snapshot, float, bool]]:
-        """For each registered broker except one: the latest snapshot, its age in s, if the broker has served since."""
+        """Latest snapshot and its age in s of each registered broker except one, and if the broker has served since."""
         with self._lock:
             newest, serves = self._newest.items(), self._expected.serves
             return [(kept.record, self._clock.age(kept), serves(b, kept.arrived_at)) for b, kept in newest if b != but]

@@ -51,7 +51,7 @@ class Limits:
         if soft and hard and in_force and in_force.contradict:
             self._contradiction.report(
                 "broker %s, volume %s: the hard limit %s is reached at %s bytes, before the soft limit %s at %s; "
-                "until one is changed, the hard limit alone holds",
+                "only the hard limit applies until one of them is changed",
                 printable(volume.broker), printable(volume.name),
                 hard, f"{hard.consumed_at(volume.capacity):,}", soft, f"{soft.consumed_at(volume.capacity):,}",
             )  # fmt: skip

@@ -117,8 +117,8 @@ class Setpoint(Limits):
 
         memory: Duration = Field(
             default=timedelta(minutes=20),
-            description="Time over which the policy measures how a volume fills and drains; several times as long as "
-            "from one deletion to the next.",
+            description="Time over which the policy measures how a volume fills and drains; set it to several times "
+            "the time from one deletion to the next.",
         )
 
     def __init__(self, context: Context[Section], clock: Clock = time.monotonic) -> None:

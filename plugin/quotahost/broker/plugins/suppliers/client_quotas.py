@@ -121,7 +121,7 @@ class ClientQuotas:
         """
         if math.isfinite(rate) and rate > 0:
             return rate
-        message = "%s quota %r of %s: Kafka does not throttle by such a rate; taken as unlimited"
+        message = "%s quota %r of %s: Kafka does not throttle with such a rate, so it counts as unlimited"
         self._context.log.warning(message, change.quota_type, rate, change.entity)
         return None
 

@@ -46,10 +46,10 @@ class Overrides:
         """The properties under ``plugin.overrides.``; rates in bytes/s, on each broker."""
 
         producer_default: BytesLimit = Field(
-            None, alias="quota.producer.default", description="what each other client-id may produce, such as 2M"
+            None, alias="quota.producer.default", description="rate of each other client-id, such as 2M"
         )
         consumer_default: BytesLimit = Field(
-            None, alias="quota.consumer.default", description="what each other client-id may fetch, such as 2M"
+            None, alias="quota.consumer.default", description="rate of each other client-id, such as 2M"
         )
         producer_override: Rates = Field(
             {}, alias="quota.producer.override", description="by client-id, such as clientA:4M,clientB:10M"
@@ -86,7 +86,7 @@ class ControllerMutation:
     class Section(sections.Section):
         """The properties under ``plugin.controller-mutation.``; rates in partition mutations/s."""
 
-        default: MutationsLimit = Field(None, description="what all others may do, such as 5")
+        default: MutationsLimit = Field(None, description="rate of all other clients, such as 5")
         scope: Sharing = Field("user", description="who shares the default: a user, client, client-id, or the broker")
         users: Rates = Field({}, description="by user, whose clients share it, such as alice:5,bob:0.5")
         client_ids: Rates = Field({}, description="by client-id, such as terraform:20")

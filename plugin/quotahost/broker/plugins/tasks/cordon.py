@@ -55,16 +55,16 @@ class Cordon:
 
         hold: Duration = Field(
             default=timedelta(minutes=1),
-            description="How long a volume has to be at or below its soft limit before its log directories are free.",
+            description="How long a volume has to be at or below its soft limit before the task frees its directories.",
         )
         let_go: bool = Field(
             default=False,
-            description="true: free all that the task has cordoned, and cordon nothing; set it before you leave the "
-            "task out, which by itself frees nothing.",
+            description="true: the task frees all directories that it has cordoned and cordons no more. Set it before "
+            "you remove the task, because removing it frees nothing.",
         )
         added: Directories = Field(
             default=(),
-            description="What the task itself has cordoned; it writes this for its own broker. Not to be set.",
+            description="The directories that the task has cordoned. It writes this for its own broker; don't set it.",
         )
 
     period = timedelta(seconds=1)  # not volumes.period: a live change from a long to a short one would apply late
@@ -127,9 +127,7 @@ class Cordon:
             self._tell.report("this Kafka has no %s (KIP-1066, Kafka 4.3 and newer): nothing is cordoned", CORDONED)
             return
         if now.elsewhere:
-            told = (
-                "%s is set in server.properties or for all brokers, and nothing is changed; take it out there (%s %s)"
-            )
+            told = "%s is set in server.properties or for all brokers, so nothing changes; remove it there (%s %s)"
             self._tell.report(told, CORDONED, _DELETE, CORDONED)
             return
         # A directory that an operator has cordoned needs no addition, and the task must not remove it.
@@ -137,7 +135,7 @@ class Cordon:
         if not new and not free:
             return
         if self._context.settings.shadow.everything:
-            self._tell.report("shadow=all: %s would be cordoned, %s no longer", sorted(new), sorted(free))
+            self._tell.report("shadow=all: the task would cordon %s and free %s", sorted(new), sorted(free))
             return
         gone, added = free & set(now.entries), sorted((set(self._section.added) | new) - free)
         broker.change(
@@ -148,6 +146,6 @@ class Cordon:
         # Kafka hands over the same value through reconfigure() a moment later.
         self._section = self._section.model_copy(update={"added": tuple(added)})
         self._tell.healed()
-        for directories, what in ((new, "cordoned: no new replica is put there"), (gone, "no longer cordoned")):
+        for directories, what in ((new, "cordoned: Kafka puts no new replica there"), (gone, "no longer cordoned")):
             if directories:
                 self._context.log.warning("%s: %s", ", ".join(sorted(directories)), what)

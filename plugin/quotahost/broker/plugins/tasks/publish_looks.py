@@ -99,7 +99,7 @@ class Watchers:
     """Keeps the watchers and the end of each watch. The follower's thread hands the records to the task's thread.
 
     Every client that may write to the topic can watch under any number of names, because a record doesn't contain its
-    writer's principal. But each record ends after its own seconds, and the broker publishes one look for all watchers.
+    writer's principal. But each watch ends after its seconds, and the broker publishes one look for all watchers.
     If there are too many watchers, a new one displaces the one with the oldest record (a refusal of reason ``crowd``).
     """
 
@@ -135,7 +135,7 @@ class Watchers:
             self._context.metrics.count("Refused", "crowd", "Records")
             if self._lines.passes():
                 self._context.log.warning(
-                    "more than %d watch: the newest questions are answered. See who writes to %s%s",
+                    "more than %d watchers: only the latest are answered. Check which clients write to %s%s",
                     _MOST, self._context.settings.watch_topic, self._lines.left_out(),
                 )  # fmt: skip
 
@@ -168,7 +168,7 @@ class OpenedVolumes:
         try:
             measured = measure(name, directories, BETWEEN)[0]
         except Exception as error:  # usually the disk's; the name must leave ``_running`` after any error
-            measured = MeasuredVolume(name, 0, 0, directories, 0.0, 0.0, (), (str(error) or "it is gone",))
+            measured = MeasuredVolume(name, 0, 0, directories, 0.0, 0.0, (), (str(error) or "the volume is gone",))
         with self._lock:
             self._running.remove(name)
             # The pause depends on the CPU time of this thread, because waiting for a disk uses no core.

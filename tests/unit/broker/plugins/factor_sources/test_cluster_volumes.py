@@ -148,7 +148,7 @@ def test_records_of_a_pipeline_that_is_behind_are_refused(begun: World, caplog: 
     stale: dict[str, Any] = {"reporting": 0, "stale": 2, "stale_brokers": ("1", "2")}
     begun.passes(31)
     begun.publishes(run=2, newest_snapshot_at=begun.at(-92), **stale)
-    assert begun.read().unknown == ("broker 2: its newest snapshot is stale",), "unless nobody reports any more"
+    assert begun.read().unknown == ("broker 2: its newest snapshot is stale",), "accepted, because no broker reports"
     begun.publishes(EMPTY, run=2, newest_snapshot_at=begun.at(-59))
     assert begun.read() == ClusterVolumes((OWN, EMPTY))
 
@@ -159,7 +159,7 @@ def test_while_a_record_leaves_out_brokers_their_last_volumes_hold(begun: World)
     begun.read()
     lacking: dict[str, Any] = {"run": 2, "reporting": 1, "missing": 1, "missing_brokers": ("2",)}
     begun.publishes(**lacking)
-    assert begun.read() == ClusterVolumes((OWN, FULL)), "its last volumes still hold"
+    assert begun.read() == ClusterVolumes((OWN, FULL)), "the last volumes of broker 2 still apply"
     begun.publishes(EMPTY, run=2)
     assert begun.read() == ClusterVolumes((OWN, EMPTY))
     for _ in range(34):
@@ -174,7 +174,7 @@ def test_the_listed_volumes_count_once_without_this_brokers_own_which_stand_for_
     assert begun.read().volumes == (OWN, FULL, other)
     listed = (Volume("1", "/d", 100, 95), Volume("9", "/d", 100, 94), FULL)
     begun.publishes(*listed, volume_count=4)
-    assert begun.read().volumes == (OWN, *listed), "a stranger's too, in a truncated list"
+    assert begun.read().volumes == (OWN, *listed), "a truncated list counts unregistered brokers, too"
     begun.publishes(*listed)
     assert begun.read().volumes == (OWN, FULL)
 
@@ -200,10 +200,10 @@ def test_brokers_that_nobody_lists_are_waited_for_also_while_they_become_fewer(b
     assert missing(reporting=1) == (2, ())
     begun.passes(1)
     gone = tuple(f"gone-{number}" for number in range(64))
-    lost = (1, ("1 brokers run, of which the pipeline has no snapshot",))
+    lost = (1, ("the pipeline has no snapshot of 1 running brokers",))
     assert missing(reporting=2, stale=66, stale_brokers=gone) == lost
     assert missing(reporting=3) == (0, ())
-    assert missing(reporting=2) == (1, ()), "they were there in between"
+    assert missing(reporting=2) == (1, ()), "all brokers were there in between, so the wait starts again"
 
 
 def test_the_record_and_the_brokers_are_shown_from_the_first_read_until_it_is_closed(world: World) -> None:
@@ -254,20 +254,20 @@ def used(budgeted: World) -> dict[str, int] | None:
 
 
 def test_the_record_s_sums_count_of_brokers_out_of_service_those_of_replicas_alone(budgeted: World) -> None:
-    assert used(budgeted) is None, "nothing is known yet"
+    assert used(budgeted) is None, "no sums are known before the first record"
     budgeted.publishes(EMPTY, budgets=(("orders", 40, 7), ("all", 50, 8), ("gone", 1, 0)))
     assert used(budgeted) == {"orders": 40, "all": 58}
     budgeted.passes(31)
     budgeted.standby.read.return_value = ClusterVolumes((), budgets=())
     budgeted.passes(30)
-    assert used(budgeted) == {}, "while the standby answers its sums count"
+    assert used(budgeted) == {}, "while the standby answers, its sums count"
 
 
 def test_sums_that_lack_a_broker_of_which_a_snapshot_is_awaited_let_nobody_go(budgeted: World) -> None:
     budgeted.publishes(EMPTY, run=2, reporting=1, budgets=(("orders", 40, 0),))
     assert used(budgeted) is None
     budgeted.passes(31)
-    assert used(budgeted) == {"orders": 40, "all": 0}, "it has none to tell"
+    assert used(budgeted) == {"orders": 40, "all": 0}, "after the wait, the missing broker's sums count as 0"
 
 
 # ---- the standby ----
@@ -285,8 +285,8 @@ def test_it_is_built_after_half_of_validity_and_asked_later(begun: World) -> Non
     assert begun.standby.context.settings is begun.context.settings
     begun.standby.read.return_value = ClusterVolumes((OWN, EMPTY))
     begun.passes(29)
-    assert FULL in begun.read().volumes, "the record is not too old yet"
-    assert begun.standby.read.call_args.args == (False,), "it doesn't show how many are stale"
+    assert FULL in begun.read().volumes, "the cluster record is still valid"
+    assert begun.standby.read.call_args.args == (False,), "the standby shows no numbers before it answers"
     begun.passes(1)
     assert (begun.read(), *begun.standby.read.call_args.args) == (ClusterVolumes((OWN, EMPTY)), True)
     assert (begun.number("Switches"), begun.number("Switches", "snapshots")) == (0, 1)
@@ -300,11 +300,11 @@ def test_until_the_standby_source_has_answered_the_last_record_holds_with_its_un
     assert begun.read() == ClusterVolumes((OWN, FULL), unknown, "it reads")
     standby.read.return_value = ClusterVolumes((), (*unknown, "broker 3: no snapshot"), "it reads on")
     assert begun.read() == ClusterVolumes((OWN, FULL), (*unknown, "broker 3: no snapshot"), "it reads on")
-    assert not any(call.args[0] for call in standby.read.call_args_list), "its budgets don't count beside the record's"
+    assert not any(call.args[0] for call in standby.read.call_args_list), "the standby's budgets don't count yet"
     standby.read.return_value = ClusterVolumes((OWN, EMPTY), ("broker 3: no snapshot",))
     assert begun.read() == standby.read.return_value
     standby.read.return_value = ClusterVolumes((EMPTY, OWN), waiting="again")
-    assert begun.read() == standby.read.return_value, "it has answered once"
+    assert begun.read() == standby.read.return_value, "the standby has answered once, so it stays ready"
 
 
 def test_as_soon_as_a_record_comes_the_standby_is_closed(begun: World) -> None:
@@ -319,7 +319,7 @@ def test_as_soon_as_a_record_comes_the_standby_is_closed(begun: World) -> None:
     assert begun.broker.number("Brokers", "Stale") == 0
     assert (begun.number("Switches"), begun.number("Switches", "snapshots")) == (1, 1)
     begun.passes(61)
-    assert begun.standby is not standby, "next time another one is built"
+    assert begun.standby is not standby, "the next silence builds a new standby"
     assert begun.read() == ClusterVolumes((OWN, FULL), waiting="it reads")
     begun.context.closing.close()
     assert begun.standby.close.called
@@ -347,7 +347,7 @@ def test_without_a_fresh_record_at_the_start_the_standby_source_answers_at_once(
         world.source._absent.set()
     elif why == "unread":
         world.passes(60)
-        assert world.number("Answers") == 1, "it may be read yet"
+        assert world.number("Answers") == 1, "within validity, the topic may still be read"
         world.passes(1)
     else:
         follower(world.source).has_read = True

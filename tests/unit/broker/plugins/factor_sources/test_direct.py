@@ -50,7 +50,7 @@ def answered(source: LogDirs, clock: Clock) -> None:
         (LogDir(2, "", None, None, "TIMED_OUT"), "broker 2, log dir ?: TIMED_OUT"),
         (LogDir(2, "", None, None, ""), "broker 2, log dir ?: no answer"),
         (LogDir(2, "/d", None, 5, ""), "broker 2, log dir /d: the broker reports no capacity"),
-        (None, "broker 2 doesn't answer for its log dirs"),
+        (None, "broker 2 does not report its log directories"),
     ],
 )
 def test_what_a_broker_does_not_report_is_unknown(make: Make, directory: LogDir | None, words: str) -> None:
@@ -69,7 +69,7 @@ def test_of_a_fenced_broker_the_last_answer_counts_and_in_strict_form_none_until
         answered(source, clock)
         assert known(source) == expected
     later = make(broker)
-    eventually(lambda: known(later) == (ONE, ()), what="one that never answered does not count")
+    eventually(lambda: known(later) == (ONE, ()), what="a fenced broker that never answered doesn't count")
     broker.brokers = {1: False}
     eventually(lambda: known(lenient) == known(strict) == (ONE, ()))
 
@@ -79,7 +79,7 @@ def test_a_broker_or_cluster_that_falls_silent_counts_for_validity(
 ) -> None:
     broker, clock = FakeBroker(brokers={1: False, 2: False}, directories=[DIR_1, DIR_2]), Clock()
     source = make(broker, clock, validity="60s")
-    assert make(FakeBroker()).read() is None, "before the first answer"
+    assert make(FakeBroker()).read() is None, "nothing is known before the first answer"
     eventually(source.read)
     broker.directories = [DIR_1, LogDir(2, "", None, None, "TIMED_OUT")]
     clock.now += 60
@@ -93,6 +93,6 @@ def test_a_broker_or_cluster_that_falls_silent_counts_for_validity(
     clock.now += 60
     assert known(source) == lacking
     clock.now += 1
-    silent = "the cluster has not answered for its log dirs for validity + interval (60.005 s)"
-    assert known(source) == (ONE, (silent,)), "the last volumes still hold"
+    silent = "the brokers have not reported their log directories for validity + interval (60.005 s)"
+    assert known(source) == (ONE, (silent,)), "the last volumes still apply"
     assert len(caplog.records) == 1

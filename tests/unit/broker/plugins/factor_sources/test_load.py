@@ -26,11 +26,11 @@ WINDOWS = [QuotaWindows(11, 1), QuotaWindows(2, 1)]
 
 #: The number of greedy clients, what each wants, its quota, and within how many seconds the clients come.
 OVERLOADS = {
-    "quotas are what the threads can do": (4, 2.0, 0.5, 0),
-    "quotas are ten times that": (4, 2.0, 5.0, 0),
-    "clients want little more": (4, 0.45, 0.7, 0),
-    "clients could use all by one": (4, 5.0, 2.0, 0),
-    "thirty clients come in turn": (30, 0.2, 0.1, 5),
+    "quotas equal what the threads can do": (4, 2.0, 0.5, 0),
+    "quotas are ten times what the threads can do": (4, 2.0, 5.0, 0),
+    "clients want little more than the target leaves": (4, 0.45, 0.7, 0),
+    "one client could use all threads": (4, 5.0, 2.0, 0),
+    "thirty clients come one after another": (30, 0.2, 0.1, 5),
 }
 
 
@@ -79,7 +79,7 @@ def test_the_factor_never_falls_below_the_least_one() -> None:
     assert begun[:2] == [1.0, 1.0]  # a short overload changes nothing
     assert begun[2] < 1
     factors(0.1, 30)
-    assert factors(overload, 100) == begun, "nothing of one that is over is left"
+    assert factors(overload, 100) == begun, "an earlier overload leaves no trace"
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_in_shadow_it_asks_for_no_more_than_at_first_as_nobody_is_slowed(host: F
     begun = [counters.pass_second(0.0, 0.5).value for _ in range(60)]
     assert begun[2:] == [pytest.approx(0.49)] * 58
     host.reconfigure(network)
-    assert counters.pass_second(0.0, 0.5).value == pytest.approx(0.49), "limits begin their way down from whole ones"
+    assert counters.pass_second(0.0, 0.5).value == pytest.approx(0.49), "after shadow, limits fall from full quotas"
     assert counters.pass_second(0.0, 0.5).value < 0.49
 
 
@@ -170,7 +170,7 @@ def test_a_lacking_counter_fails_where_it_has_a_target(host: FakeHost[LoadSource
     targets = {"plugin.load.handlers-idle": "20", "plugin.load.network-idle": "20"}
     host.reconfigure(targets | {f"plugin.load.{counter}-idle": "0"})
     for second in (623, 624):
-        assert read(host, second, **{counter: False}) == Factor(1.0), "there is no target any more"
+        assert read(host, second, **{counter: False}) == Factor(1.0), "a counter without a target isn't needed"
 
 
 def test_a_broker_that_takes_long_to_open_its_listeners_is_not_busy(host: FakeHost[LoadSource]) -> None:
@@ -181,5 +181,5 @@ def test_a_broker_that_takes_long_to_open_its_listeners_is_not_busy(host: FakeHo
 
 def test_without_any_target_it_is_refused() -> None:
     no_target = {"plugin.load.handlers-idle": "0", "plugin.load.network-idle": "0"}
-    with pytest.raises(SettingsError, match="above 0, or take load out"):
+    with pytest.raises(SettingsError, match="above 0, or remove load from"):
         FakeHost(Role.FACTOR_SOURCE, LoadSource, no_target, name="load")

@@ -71,7 +71,7 @@ def test_an_expression_arrives_as_it_is_and_an_instant_vector_is_read_with_warni
         (Reply(200, b"[" * 200_000), "not the JSON of a Prometheus server"),
         (Reply(200, b"\xff\xfe\x00"), "not the JSON of a Prometheus server"),
         (of_json({"status": "success"}), "not the JSON"),
-        (of_json({"status": "success", "data": {"resultType": "scalar", "result": [0, "1"]}}), "makes a scalar"),
+        (of_json({"status": "success", "data": {"resultType": "scalar", "result": [0, "1"]}}), "returns a scalar"),
         (of_json({"status": "success", "data": {"resultType": "vector", "result": [1]}}), "not the JSON"),
         (Reply(308, b""), "redirects to nowhere"),
     ],
@@ -105,7 +105,7 @@ def test_a_slow_server_has_the_timeout_in_all(server: FakePrometheus) -> None:
                 handler.wfile.write(b"x")
 
     for server.answer in (silent, dripping):
-        assert failure(promql_client(server.url, "300ms")) == "no whole answer within 0.3 s"
+        assert failure(promql_client(server.url, "300ms")) == "no complete answer within 0.3 s"
 
 
 def test_a_redirect_is_not_followed_since_credentials_are_the_servers_own(server: FakePrometheus) -> None:
@@ -194,7 +194,7 @@ def test_what_is_not_sound_is_unknown_and_no_volume(capacity: list[float], avail
 def test_what_the_queries_leave_out_and_the_server_warns_of_is_unknown() -> None:
     assert "broker '', disk /: " in volumes([*FINE, ("", "/", 9.0)], [*FINE, ("", "/", 9.0)]).unknown[0]
     assert volumes(FINE, FINE, "a shard is down").unknown == ("the server warns: a shard is down",)
-    assert volumes([], []).unknown == ("the queries find no series",)
+    assert volumes([], []).unknown == ("the queries return no series",)
     missing = volumes([*FINE, ("2", "/", math.nan)], [*FINE, ("2", "/", 1.0)], expected="1,2,3")
     assert missing.unknown[1:] == tuple(f"expected broker '{broker}' has no volume" for broker in (2, 3))
 
@@ -241,7 +241,7 @@ def test_answers_hold_for_validity_or_two_intervals(server: FakePrometheus, inte
     server.serve({("kafka-1", "/data"): 100}, {("kafka-1", "/data"): 25})
     clock, given = Clock(), context(name="prometheus", own=section_of(server.url, interval=interval))
     plugin = Prometheus(given, clock)
-    known = eventually(plugin.read, what="the first answer")
+    known = eventually(plugin.read, what="the plugin has an answer")
     assert known == ClusterVolumes((Volume("kafka-1", "/data", 100, 75),))
     clock.now += longest
     assert plugin.read() == known

@@ -71,14 +71,14 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 def test_own_disks_are_reported_at_once_while_the_rest_is_waited_for(world: World) -> None:
     assert world.read() == ClusterVolumes((OWN,), waiting="the cluster has not listed its brokers yet")
-    assert world.source._follower is None, "it would not know whose records to take"
+    assert world.source._follower is None, "records are read only after the brokers are known"
     listed(world.source, "1")
     assert world.read().waiting == "topic __quotahost_snapshots is not read yet"
     follower(world.source).fault = " (not connected: it refuses the user)"
     assert world.read().waiting.endswith("snapshots is not read yet (not connected: it refuses the user)")
     world.knows("1")
     world.publishes("1", 99)
-    assert world.read() == ClusterVolumes((OWN,)), "its volumes come from its disks and not from the topic"
+    assert world.read() == ClusterVolumes((OWN,)), "this broker's volumes come from its disks, not from the topic"
     world.passes(59)
     world.record(b"1", None)
     assert world.read().unknown == ("broker 1: its disks have not answered for more than validity (60 s)",)
@@ -103,7 +103,7 @@ def test_refused_records_are_counted_by_reason_and_change_nothing(world: World) 
     counted = {key[1]: n for key, n in world.broker.shown.items() if key[0] == "Refused"}
     assert counted == {"json": 1, "schema": 1, "stranger": 101, "size": 1, "late": 1, "cluster": 1}
     assert {key[1] for key in world.broker.shown if key[0] == "Snapshot"} == {"2"}
-    assert world.source._budgets._follower is None, "without budgets=on they are not read"
+    assert world.source._budgets._follower is None, "budgets are read only with budgets=on"
     world.record(b"2", None)
     assert world.read().volumes == (OWN,)
 
@@ -118,7 +118,7 @@ def test_the_topic_is_read_again_for_a_broker_that_registers_after_it_was_read(w
     world.knows("1", "2", "3")
     assert follower.again == 1
     world.context.settings = settings(snapshots__period="10m")
-    assert follower.more[0]() == 1810, "all may be silent for so long now"
+    assert follower.more[0]() == 1810, "a broker may now be silent for this many seconds"
 
 
 def test_who_is_gone_and_a_source_that_is_closed_leave_no_number_and_a_standby_those_of_the_other_source(
@@ -135,7 +135,7 @@ def test_who_is_gone_and_a_source_that_is_closed_leave_no_number_and_a_standby_t
     standby = Snapshots(other, world.wall, world.clock, Budgets(world.context))
     listed(standby, "1", "4")
     standby.record(b"4", encode(Snapshot("4", world.at(), ())), True)
-    assert standby.read(answers=False).budgets is None, "the other source adds them up"
+    assert standby.read(answers=False).budgets is None, "only the other source sums the budgets"
     assert [world.broker.number(*each) for each in (("Snapshot", "Age", "4"), ("Brokers", "Missing"))] == [0, 0]
     other.closing.close()
     assert world.broker.number("Snapshot", "Age", "4") is None
@@ -173,12 +173,12 @@ def used(world: World) -> dict[str, int]:
 
 
 def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: World, budgets: Budgets) -> None:
-    assert world.read().budgets is None, "until the topic is read to its end"
+    assert world.read().budgets is None, "no sums are known before the budgets' topic is read to its end"
     budgets.caught_up()
-    assert world.read().budgets is None, "until this broker's own replicas have been looked at"
+    assert world.read().budgets is None, "no sums are known before this broker's replicas are measured"
     world.context.disks.budgets.parts = {}
     follower(world.source).has_read = False
-    assert world.read().budgets is None, "until the snapshots are read to their end"
+    assert world.read().budgets is None, "no sums are known before the snapshots are read to their end"
     follower(world.source).has_read = True
     world.publishes("2", budgets=(("orders", 30), ("all", 50), ("gone", 9)))
     world.publishes("3", budgets=(("orders", 5), ("all", 20)))
@@ -189,15 +189,15 @@ def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: W
     volumes = world.read().budgets or ()
     (volume,) = (each for each in volumes if each.name == "orders")
     assert volume.capacity == 100
-    assert volume.topics == frozenset({"orders.eu"}), "a budget is raised by a record, from which it turns nobody back"
+    assert volume.topics == frozenset({"orders.eu"}), "the quotas' topic stays writable: its records raise budgets"
     assert volume.soft == Limit(LimitType.CONSUMED_BYTES, 50)
-    assert world.read().budgets is volumes, "nobody judges them again while nothing changes"
+    assert world.read().budgets is volumes, "unchanged budgets aren't judged again"
     world.passes(1000)
-    assert used(world) == {"orders": 42, "all": 70}, "what a silent broker has takes space on"
+    assert used(world) == {"orders": 42, "all": 70}, "a silent broker's bytes still count"
     world.knows("1", "2", "3", fenced="2")
-    assert used(world) == {"orders": 42, "all": 70}, "a new leader doesn't tell of its bytes yet"
+    assert used(world) == {"orders": 42, "all": 70}, "a fenced broker's bytes count until the new leader reports"
     world.passes(13)
-    assert used(world) == {"orders": 12, "all": 70}, "a broker out of service leads nothing"
+    assert used(world) == {"orders": 12, "all": 70}, "a fenced broker leads no partition"
     world.knows("1", "3")
     assert used(world) == {"orders": 12, "all": 20}
     budgets.record(records.key_of("all"), None, True)
@@ -220,7 +220,7 @@ def test_switched_off_it_reads_no_budgets_and_switched_on_again_it_begins_anew(w
     world.knows("1", "2", "3", fenced="2")
     world.context.settings = ON
     begun(world).caught_up()
-    assert used(world) == {"orders": 0, "all": 0}, "what counted before it was switched off holds nobody back"
+    assert used(world) == {"orders": 0, "all": 0}, "sums from before the switch-off don't count"
 
 
 # ---- the roster: its view of each broker, with snapshots in any order, with any delay and by any clock ----
@@ -269,7 +269,7 @@ def test_a_registered_broker_without_a_snapshot_is_waited_for_and_then_missing()
     world.register("1", "2", fenced="1")
     world.passes(DAY)
     lost = View(unknown=["broker 2: no snapshot"], missing=1)
-    assert world.view == lost, "fenced it does not count while nothing was ever known of it"
+    assert world.view == lost, "a fenced broker that never sent a snapshot doesn't count"
 
 
 def test_of_a_fenced_broker_the_last_volumes_count_until_the_grace_of_its_return_ends_and_no_lost_directory() -> None:
@@ -297,7 +297,7 @@ def test_a_duplicate_or_an_older_snapshot_is_late_and_makes_nothing_fresh() -> N
     assert world.roster.take(new, True, VALIDITY) == ""
     world.passes(VALIDITY - 1)
     assert [world.roster.take(each, True, VALIDITY) for each in (new, old)] == ["late"] * 2
-    assert world.roster.take(snapshot("1", WALL - HOUR), False, VALIDITY) == "late", "no clock was set back"
+    assert world.roster.take(snapshot("1", WALL - HOUR), False, VALIDITY) == "late", "not live: no clock was set back"
     assert world.consumed() == 2
     world.passes(2)
     assert world.consumed() is None
@@ -312,7 +312,7 @@ def test_what_was_in_the_topic_before_is_as_old_as_its_own_time_says_and_none_of
     world.roster.take(snapshot("1", WALL - 50), False, VALIDITY)
     world.roster.take(snapshot("2", WALL - HOUR), False, VALIDITY)
     assert [age for _, age, _ in world.roster.latest("")] == [50, HOUR]
-    assert (world.view.waiting, world.view.unknown) == (stale("2"), []), "its broker may have started with this one"
+    assert (world.view.waiting, world.view.unknown) == (stale("2"), []), "broker 2 may have just started, too"
     world.passes(GRACE + 1)
     assert (world.view.waiting, world.view.unknown) == ("", [stale("1"), stale("2")])
     world.roster.take(snapshot("1", WALL + HOUR, 1), False, VALIDITY)

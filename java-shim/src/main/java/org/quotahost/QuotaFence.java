@@ -78,7 +78,7 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
         controls = roles.contains("controller");
         Exemptions.superUsers(configs);
         if (roles.contains("broker")) Fence.install();
-        LOG.info("{} stands before {} ({}; \"none\" there is for clusters that had no authorizer)",
+        LOG.info("{} asks the inner authorizer {} (property {}; \"none\" is for clusters that had no authorizer)",
                 getClass().getSimpleName(), inner.getClass().getName(), PROPERTY);
     }
 
@@ -115,7 +115,7 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
         try {
             Class<?> type = Class.forName(name);
             if (QuotaFence.class.isAssignableFrom(type)) throw wrong(name, "is the fence itself");
-            if (!Authorizer.class.isAssignableFrom(type)) throw wrong(name, "is no " + Authorizer.class.getName());
+            if (!Authorizer.class.isAssignableFrom(type)) throw wrong(name, "is not an " + Authorizer.class.getName());
             return (Authorizer) type.getDeclaredConstructor().newInstance();
         } catch (ReflectiveOperationException | LinkageError e) {
             throw wrong(name, "can't be loaded (" + (e.getCause() == null ? e : e.getCause()) + ")");

@@ -49,9 +49,9 @@ public final class Fence {
                     + " shorten their retention, or try again later");
 
     /** The log's text for each state. */
-    private static final String OPEN = "The fence is open: produce requests go on",
+    private static final String OPEN = "The fence is open: produce requests are accepted",
             COUNTS = "The fence is closed: produce requests are only counted, since the factor is in shadow",
-            REFUSED = " are answered with NOT_ENOUGH_REPLICAS, and nothing of them is appended",
+            REFUSED = " get NOT_ENOUGH_REPLICAS and are not appended",
             HOLDS = "The fence is closed: produce requests to held topics" + REFUSED,
             HOLDS_ALL = "The fence is closed: produce requests" + REFUSED;
 

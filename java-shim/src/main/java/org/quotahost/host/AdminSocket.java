@@ -62,10 +62,10 @@ final class AdminSocket implements AutoCloseable {
             path = made;
             Files.setPosixFilePermissions(path, PosixFilePermissions.fromString("rw-------"));
             schedule.every(PAUSE_MS, "taking connections of the admin socket", this::accept);
-            LOG.info("quotahost explain and top reach this broker by {}", path);
+            LOG.info("quotahost explain and top reach this broker through the socket {}", path);
         } catch (IOException | RuntimeException | LinkageError e) {
             LOG.warn("quotahost explain and top can't reach this broker: its socket can't be made ({}). Give the broker a"
-                    + " directory of its own by -D{}=DIR", e.getMessage() == null ? e : e.getMessage(), DIRECTORY);
+                    + " directory of its own with -D{}=DIR", e.getMessage() == null ? e : e.getMessage(), DIRECTORY);
             close();
         }
     }

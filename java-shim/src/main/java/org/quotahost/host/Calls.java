@@ -160,7 +160,7 @@ final class Calls {
 
     /** Reads a message. Throws RuntimeException if the message is not a call. */
     static Request read(byte[] message) {
-        if (!(Wire.decode(message) instanceof List<?> call) || call.isEmpty()) throw new IllegalArgumentException("a message is no call");
+        if (!(Wire.decode(message) instanceof List<?> call) || call.isEmpty()) throw new IllegalArgumentException("a message is not a call");
         return new Request((String) call.get(0), call.subList(1, call.size()));
     }
 

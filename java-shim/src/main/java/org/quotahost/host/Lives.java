@@ -214,8 +214,8 @@ final class Lives {
     /** Logs a failure of this thread's loop. All of it is guarded: if the heap is full, even the first use of a text fails. */
     private void failed(String problem, LineLimit lines, Throwable e) {
         try {
-            Schedule.failed("Looking after Python", lines, e);
-            if (problem != null) serving.kill("nobody could look after it");
+            Schedule.failed("Supervising Python", lines, e);
+            if (problem != null) serving.kill("its supervision failed");
         } catch (Throwable again) {
             // The next turn comes whether this was logged or not.
         }
@@ -305,7 +305,7 @@ final class Lives {
     /** Returns the upgrade for a request. An applied upgrade goes first: otherwise repeated requests would always cancel it. */
     private synchronized Child candidate(BrokerConfigs next) {
         boolean appliedGoesFirst = upgrade != null && upgrade.isFor(host.config) && !upgrade.isFor(next);
-        if (appliedGoesFirst || serving.closing()) throw new ConfigException("an upgrade takes place; try again");
+        if (appliedGoesFirst || serving.closing()) throw new ConfigException("an upgrade of Python is in progress; try again");
         return stage(next);
     }
 
@@ -344,7 +344,7 @@ final class Lives {
         Life before = serving;
         serving = next;
         upgrade = null;
-        LOG.info("{}={}: {} of {} takes the place of {}", GENERATION, next.config.generation(), next,
+        LOG.info("{}={}: {} ({}) has replaced {}", GENERATION, next.config.generation(), next,
                 next.environment.join().executable(), before);
         generation = next.config.generation();
         host.gauges.set("Host", "", "ConfigRefused", 0);
@@ -365,7 +365,7 @@ final class Lives {
 
     private synchronized void drop() {
         if (upgrade == null) return;
-        upgrade.discard("another change has taken the place of this one");
+        upgrade.discard("a later change has replaced this one");
         upgrade = null;
     }
 }

@@ -145,7 +145,7 @@ public final class PythonHost {
         watch();
         log();
         topicSchedule.every(TopicQuotas.NEAR_MS,
-                "the reading of the topics' meters (until the next one topic quotas turn nothing back)", topicQuotas::turn);
+                "reading topic meters (topic quotas turn nothing back until a reading succeeds)", topicQuotas::turn);
         socket.start();
     }
 
@@ -156,8 +156,8 @@ public final class PythonHost {
         watch.every(BEAT_MS, "the table's clock and the move of the limits",
                 () -> table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - startedAt)));
         watch.every(BEAT_MS, "the eviction of silent clients", table::evict);
-        watch.every(1_000, "forgetting who was turned back", () -> TurnedBack.forgetOld(System.nanoTime()));
-        watch.every(1_000, "the look for new gauges", () -> StandardGauges.addNew(this));
+        watch.every(1_000, "forgetting clients that were turned back", () -> TurnedBack.forgetOld(System.nanoTime()));
+        watch.every(1_000, "adding new gauges", () -> StandardGauges.addNew(this));
     }
 
     /** Starts the logging for watch and fence, on a thread of its own, since the broker's log may wait, for a disk for example. */
@@ -166,8 +166,8 @@ public final class PythonHost {
         log.every(BEAT_MS, "the log of the fence", Fence::logState);
         log.every(BEAT_MS, "the log of refused creations", Fence::logRefusals);
         log.every(BEAT_MS, "the log of a full table", table::logFull);
-        log.every(BEAT_MS, "the log of topics", topicQuotas::log);
-        log.every(BEAT_MS, "the log of what is missing", Internals::log);
+        log.every(BEAT_MS, "the log of topic quotas", topicQuotas::log);
+        log.every(BEAT_MS, "the log of missing internals", Internals::log);
     }
 
     private void close() {

@@ -37,12 +37,12 @@ public final class Internals {
     public static final String WITHOUT = "quotahost.internals.without";
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.internals");
 
-    public static final Internal<Requests> REQUESTS = new Internal<>("Requests", "nobody who is turned back and tries"
-            + " again at once is muted, RejectedBytes stays 0, in a PAUSE a controller refuses also those creations that"
-            + " only validate or that are of internal topics, and a change of quotahost's properties is never refused: one"
-            + " that is wrong is stored, and has no effect but the gauge ConfigRefused", Requests::ofKafka);
+    public static final Internal<Requests> REQUESTS = new Internal<>("Requests", "clients that retry immediately after a"
+            + " refusal are not muted; RejectedBytes stays 0; in a PAUSE a controller also refuses creations that only"
+            + " validate or are for internal topics; a wrong change of quotahost's properties is stored instead of refused,"
+            + " and only sets the gauge ConfigRefused", Requests::ofKafka);
     public static final Internal<Boolean> MUTE = new Internal<>("Mute",
-            "nobody who is turned back and tries again at once is muted", Mute::ofKafka);
+            "clients that retry immediately after a refusal are not muted", Mute::ofKafka);
     public static final Internal<Meters> METERS = new Internal<>("Meters",
             "topic quotas turn no request back, and Failed and FailedBytes stay 0", Meters::ofKafka);
     public static final Internal<Boolean> CLIENT_METERS = new Internal<>("ClientMeters", "the factor multiplies the"
@@ -61,9 +61,9 @@ public final class Internals {
     public static final Internal<Boolean> CONTROLLER = new Internal<>("ActiveController",
             "explain does not say which node counts partition mutations", () -> true);
     public static final Internal<Boolean> OFFLINE_LOG_DIRS = new Internal<>("OfflineLogDirs",
-            "a log directory that Kafka has taken out of service counts like any other", () -> true);
+            "an offline log directory counts like any other", () -> true);
     public static final Internal<Boolean> REPLICAS = new Internal<>("Replicas",
-            "budgets go by what was last known of their topics' sizes", () -> true);
+            "budgets use the last known sizes of their topics", () -> true);
     public static final Internal<Boolean> LOAD = new Internal<>("Load",
             "the factor source load fails, and its factor is 1", () -> true);
     public static final Internal<Boolean> CLIENT_SOFTWARE = new Internal<>("ClientSoftware",
@@ -154,8 +154,8 @@ public final class Internals {
     }
 
     private static String sentence(Class<?> ours, List<String> unserved) {
-        return "This Kafka demands " + String.join("; ", unserved) + " of " + ours.getName()
-                + ", which quotahost cannot answer; look for a quotahost that was made for this Kafka";
+        return "This Kafka requires " + String.join("; ", unserved) + " of " + ours.getName()
+                + ", which this quotahost lacks; install a quotahost release for this Kafka version";
     }
 
     // ---- one internal -----------------------------------------------------------------------------------------
@@ -263,7 +263,7 @@ public final class Internals {
         }
 
         String sentence() {
-            return name + " is missing, or not as quotahost knows it (" + why + "), so " + weaker;
+            return name + " of this Kafka is missing or has changed (" + why + "), so " + weaker;
         }
     }
 }

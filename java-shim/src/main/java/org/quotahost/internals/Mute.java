@@ -34,7 +34,7 @@ public final class Mute {
     public static void unmark() {
         if (marked.get() == null) return;
         marked.set(null);
-        Internals.MUTE.failed("it has not asked for the request quota of a request that was turned back");
+        Internals.MUTE.failed("Kafka did not look up the request quota of a request that was turned back");
     }
 
     /**

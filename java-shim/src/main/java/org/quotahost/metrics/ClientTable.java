@@ -30,7 +30,7 @@ public final class ClientTable {
         Arrays.fill(TYPES, SimpleType.STRING);
         Arrays.fill(TYPES, KEY.length, COLUMNS.length - 1, SimpleType.DOUBLE);
         try {
-            var row = new CompositeType("ClientUse", "what one client, or all who share a quota, use", COLUMNS, COLUMNS, TYPES);
+            var row = new CompositeType("ClientUse", "the use of one client, or of all clients that share a quota", COLUMNS, COLUMNS, TYPES);
             TYPE = new TabularType("ClientUses", "who uses what", row, KEY);
         } catch (OpenDataException e) {
             throw new IllegalStateException(e);

@@ -77,7 +77,7 @@ public record PythonEnvironment(String executable, String libpython, String atta
             if (fact.length == 2 && fact[0].equals("path")) path.add(fact[1]);
             else if (fact.length == 2) facts.putIfAbsent(fact[0], fact[1]);
         }
-        if (!facts.containsKey("version")) throw wrong(executable, " is no Python: it answered nothing");
+        if (!facts.containsKey("version")) throw wrong(executable, " is not a Python interpreter: it printed nothing");
         String problem = facts.get("problem"); // the first problem, a tab, and the remedy
         if (problem != null) throw wrong(executable, ": " + problem.replace("\t", "; "));
         return new PythonEnvironment(facts.get("executable"), facts.get("libpython"), facts.get("attach"), path);

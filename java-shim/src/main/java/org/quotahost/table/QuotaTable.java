@@ -403,8 +403,8 @@ public final class QuotaTable {
     public void logFull() {
         long now = unadmitted.sum();
         if (now != unadmittedBefore && fullLines.pass() != LineLimit.NO) {
-            LOG.warn("The quota table is full ({}clients.max={}), or one principal has as many clients as are left for others:"
-                    + " further ones share a newcomers' limit until some have been silent for clients.idle",
+            LOG.warn("The quota table is full ({}clients.max={}), or one principal has as many clients as there are free places:"
+                    + " further clients share a newcomers' limit until others have been silent for clients.idle",
                     BrokerConfigs.PREFIX, principals.max);
         }
         unadmittedBefore = now;

@@ -65,7 +65,7 @@ final class TopicUse {
 
     @Override
     public String toString() {
-        return String.format(Locale.ROOT, "%s (%d requests, %,.0f bytes/s where %,.0f are expected%s)", topic, turnedBack.sum(),
+        return String.format(Locale.ROOT, "%s (%d requests, %,.0f bytes/s, %,.0f are expected%s)", topic, turnedBack.sum(),
                 meter.rate, expected, shadow != null ? "; only counted: its threshold is in shadow" : "");
     }
 

@@ -85,7 +85,7 @@ public final class Schedule {
         try {
             long before = lines.pass();
             if (before == LineLimit.NO) return;
-            LOG.error("{} failed; it goes on ({} failures since the last such line)", name, before, e);
+            LOG.error("{} failed and will be tried again ({} failures since the last such line)", name, before, e);
         } catch (Throwable again) {
             FAILURES.incrementAndGet();
         }

@@ -176,7 +176,7 @@ class FenceTest {
         logged(true, true, false, null);
         assertEquals(1, LogCapture.lines(LogCapture.during(() -> logged(true, true, true, null)), "are only counted"));
         assertEquals(1, LogCapture.lines(LogCapture.during(() -> logged(false, true, false, (who, id, topic) -> null)),
-                "to held topics are answered"));
+                "to held topics get"));
     }
 
     @Test

@@ -174,7 +174,7 @@ class CallsTest {
         });
         FenceFixture.reset();
 
-        assertEquals(0, LogCapture.lines(log, "answered with NOT_ENOUGH_REPLICAS"), log);
+        assertEquals(0, LogCapture.lines(log, "get NOT_ENOUGH_REPLICAS"), log);
     }
 
     /** Clients that create topics choose their names, and at each beat the watch checks under the table's lock if all are held. */

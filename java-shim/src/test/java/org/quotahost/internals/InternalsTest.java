@@ -53,7 +53,7 @@ class InternalsTest {
     @CsvSource({"log4j-core, BrokerLog", "metrics-core, Meters", "kafka-server-common, Meters"})
     void whereAJarIsMissingTheStartGoesOn(String jar, String name) throws Exception {
         String log = startWithout(jar);
-        assertEquals(1, LogCapture.lines(log, name + " is missing, or not as quotahost knows it ("), log);
+        assertEquals(1, LogCapture.lines(log, name + " of this Kafka is missing or has changed ("), log);
     }
 
     // ---- who asks to validate new properties ------------------------------------------------------------------
@@ -83,8 +83,8 @@ class InternalsTest {
     void aMethodThatKafkaDemandsAndWeHaveNotStopsTheStart() {
         String sentence = assertThrows(ConfigException.class,
                 () -> Internals.start(Ours.class)).getMessage();
-        assertTrue(sentence.startsWith("This Kafka demands void mustBeThere(String, int[]) of "), sentence);
-        assertTrue(sentence.endsWith("look for a quotahost that was made for this Kafka"), sentence);
+        assertTrue(sentence.startsWith("This Kafka requires void mustBeThere(String, int[]) of "), sentence);
+        assertTrue(sentence.endsWith("install a quotahost release for this Kafka version"), sentence);
     }
 
     @ParameterizedTest

@@ -52,7 +52,7 @@ class KafkaBeansTest {
             assertTrue(missing(List.of("com.example.Reporter")));
             Internals.log();
         });
-        assertEquals(1, LogCapture.lines(log, "ClientMeters is missing, or not as quotahost knows it"
+        assertEquals(1, LogCapture.lines(log, "ClientMeters of this Kafka is missing or has changed"
                 + " (metric.reporters=com.example.Reporter has no org.apache.kafka.common.metrics.JmxReporter), so the factor"), log);
     }
 

@@ -29,7 +29,7 @@ class PythonEnvironmentTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"echo hello, is no Python", "echo broken interpreter >&2; exit 3, "
+    @CsvSource({"echo hello, is not a Python interpreter", "echo broken interpreter >&2; exit 3, "
             + "'is no working Python 3.11+, it ended with exit code 3: broken interpreter'"})
     void aProgramThatIsNoPythonIsQuoted(String body, String told, @TempDir Path folder) throws Exception {
         String script = script(folder, body);

@@ -61,7 +61,7 @@ class ScheduleTest {
         String log = log(kind.getConstructor(String.class).newInstance("gone"), turns);
 
         assertEquals(turns.get(), Schedule.failures() - before);
-        assertEquals(1, LogCapture.lines(log, "the failing turn failed; it goes on"), log);
+        assertEquals(1, LogCapture.lines(log, "the failing turn failed and will be tried again"), log);
         assertTrue(log.contains(kind.getSimpleName() + ": gone"), log);
         assertFalse(log.contains("the other turn"), log);
     }
