@@ -51,7 +51,7 @@ final class Tags extends AbstractMap<String, String> {
     private final AtomicLongArray times = new AtomicLongArray(UNUSED);
     /** The beats since which the tags have been in use without a pause as long as Kafka looks back, for StandIns. */
     private int produceSince, fetchSince;
-    /** When a client last left these slowed tags, or came back to these own tags; then Kafka begins to forget what was sent. */
+    /** When a client last left these slowed tags, or came back to these own tags: Kafka then begins to forget its slowed rate. */
     private volatile int left = NEVER;
 
     /**
