@@ -208,7 +208,7 @@ class Chain:
         return Answer(NEWCOMER, None, "", name)
 
     def _distinct(self, principal: str, asked: int, table: AnswerTable) -> Distinct:
-        """The client-ids that any of the first ``asked`` suppliers names; None if one of them names none or fails."""
+        """The client-ids that any of the first ``asked`` suppliers names; None if one of them doesn't know or fails."""
         all_named: list[frozenset[str]] = []
         for name, plugin in self._suppliers[:asked]:
             try:
