@@ -1,4 +1,4 @@
-"""The query ``volumes`` keeps each broker's state (``sql/state.sql``), and computes the clusters' records from it.
+"""The query ``volumes`` keeps each broker's state (``pipeline/sql/state.sql``), and computes clusters' records from it.
 
 1. :func:`state` is the one stateful operator of the query: it keeps little of each broker, however long the topic is.
 2. :func:`rollup` runs on each batch of the state, with Spark's own functions. It reduces thousands of volumes to a few

@@ -65,8 +65,8 @@ def serve() -> None:
 class _InProcess:
     """The transport by JPype, which calls one Java method.
 
-    The method returns bytes and never throws. JPype creates a Python class for each Java class that it sees first. If
-    two threads do this at the same time, or if one does it while the JVM shuts down, the broker crashes.
+    The method returns bytes and never throws. JPype creates a Python class for each Java class at its first use. If two
+    threads do this at the same time, or if one does it while the JVM shuts down, the broker crashes.
     """
 
     def __init__(self, jpype: Any) -> None:

@@ -101,7 +101,7 @@ def columns(use: ClientUse) -> list[str | float]:
 
 
 def explained(ask: Ask, client: Client, largest: Largest) -> Row:
-    """Java's answer about a client, its would-be rates and budget. Raises ValueError for another version's answer."""
+    """Java's answer about a client, with its would-be rates and budget. Raises ValueError if of another version."""
     answer: dict[str, Any] = ask("client", *client)
     with of_this_version():
         if any(row["shadow"] for row in answer["client"]["quotas"]):

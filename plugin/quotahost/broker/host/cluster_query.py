@@ -32,7 +32,7 @@ class ClusterQuery:
     def __init__(self, shim: Shim, broker: int | None) -> None:
         """``broker`` is this broker's id, or None for a controller that is no broker: it can't tell what is stored."""
         self._shim = shim
-        self._broker = broker  # None after the broker has answered which properties are stored
+        self._broker = broker  # None once the broker has answered, or refused, which properties are stored
         self._stored: tuple[str, ...] = ()  # stored names that hand_on() has not passed on yet
         self._answer: Cluster | None = None  # the latest answer, if hand_on() has not passed it on yet
         self._kafka_tells = False

@@ -106,7 +106,7 @@ class BrokerState:
 
     @property
     def told_cause(self) -> str:
-        """The cause if an operator must know it: below factor 1, or if ``fallback.action`` applies."""
+        """The cause if an operator must know it: below factor 1, or if ``fallback.action`` applies or will soon."""
         return self.cause if self.factor < 1 or "fallback.action" in self.cause else ""
 
     @property
@@ -253,7 +253,7 @@ def _rate(text: str) -> float | None:
 
 
 def _turned_back(state: BrokerState, row: Row, alone: bool) -> LimitedBy | None:
-    """Whether the closed fence, or recently topic quotas, turn produce requests back; None if neither does.
+    """What turns produce requests back: the closed fence, or recently topic quotas; None if neither does.
 
     A scope of several clients counts if one of them was turned back recently. For one client ``alone`` the closed fence
     counts even before the client sends a request.

@@ -13,8 +13,8 @@ volumes, and the factor with which a broker starts.
 
 **At a start** the host decides the factor once before the broker serves its first request. It knows the broker's own
 disks by then, so a full disk stops producers from the first request on. While other volumes are unknown, for
-``startup.grace`` at most, the factor is 1, or 0 if the broker stopped in a PAUSE (``PauseMemory``). New topics and
-partitions are refused only while a volume is known to be at its hard limit.
+``startup.grace`` at most, the factor is 1, or 0 if the broker stopped in a PAUSE and has a fence (``PauseMemory``).
+New topics and partitions are refused only while a volume is known to be at its hard limit.
 """
 
 import logging

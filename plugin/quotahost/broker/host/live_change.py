@@ -1,8 +1,8 @@
-"""The host stages a change of properties, checks it, and puts it in force or refuses it; it ignores unknown names.
+"""The host stages a change of properties, checks it, and puts it into force or refuses it; it ignores unknown names.
 
 1. Kafka asks the host to validate a change. The host builds the plugins of the change beside the plugins in force
    (``stage``). The administrator waits 2 s at most; after a slow build, a second attempt finds the staged plugins.
-2. Kafka applies the change. The host puts the staged plugins in force (``install``, of the loop), or builds them now.
+2. Kafka applies the change. The host puts the staged plugins into force (``install``, of the loop), or builds them now.
    Kafka doesn't wait here, and nothing can be refused. So if a plugin can't be built, the host logs an error, sets the
    gauge ConfigRefused and keeps the old plugins. After any later failure nobody knows what is in force: the host ends.
 3. If Kafka doesn't apply the change within STAGED_FOR, the host closes the staged plugins.
@@ -52,7 +52,7 @@ class Configuration:
 
 
 class LiveChange:
-    """Builds configurations, stages at most one of them, and has it put in force when Kafka applies it."""
+    """Builds configurations, stages at most one of them, and has it put into force when Kafka applies it."""
 
     in_force: Configuration  # set by the first :meth:`apply`
 
@@ -60,7 +60,7 @@ class LiveChange:
         self, shim: Shim, builder: Builder, guard: Guard, clock: Clock, install: Callable[[Configuration], None],
         hide: Callable[[Settings], None], started: Mapping[str, str], *, strict: bool,
     ) -> None:  # fmt: skip
-        """``install`` puts a configuration in force; ``hide`` keeps the secrets of settings out of the log.
+        """``install`` puts a configuration into force; ``hide`` keeps the secrets of settings out of the log.
 
         ``started`` and ``strict`` are arguments of ``without_unknown``.
         """
@@ -152,7 +152,7 @@ class LiveChange:
             self._shim.answer(ticket, problem)
 
     def on_reconfigure(self, fields: tuple[Any, ...]) -> None:
-        """Put a change in force that Kafka has applied. If its plugins can't be built, the old ones stay in force."""
+        """Put a change into force that Kafka has applied. If its plugins can't be built, the old ones stay in force."""
         (given,), had = fields, self.in_force.given
         # A change may come twice: a node that is both broker and controller has two callbacks.
         if given == self._refused:

@@ -26,7 +26,7 @@ _CAUSE_MAX: Final = 200  # characters
 _END: Final = None
 _NOWHERE: Final = logging.NullHandler()
 _root, _own = logging.getLogger(), logging.getLogger("quotahost")
-_python = logging.getLogger("quotahost.python")  # what plugins print; Java logs what C code prints under this name
+_python = logging.getLogger("quotahost.python")  # what plugins print; under this name Java logs what C code prints
 
 
 class RateLimit:

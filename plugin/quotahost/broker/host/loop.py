@@ -1,8 +1,8 @@
-"""The host thread builds all plugins at the broker's start, then serves in rounds, and closes the plugins at its end.
+"""The host thread builds all plugins at its start, then serves in rounds, and closes the plugins at its end.
 
-**The start.** The broker waits while the host reads the properties, builds all plugins (``live_change``, ``plugins``),
-waits until the host before it has ended, and gives exemptions, settings and the factor to Java. If a property is wrong,
-or a plugin is unknown or can't be built, the start fails with one sentence that says so.
+**The start.** The host reads the properties, builds all plugins (``live_change``, ``plugins``), waits until the host
+before it has ended, and gives exemptions, settings and the factor to Java; a broker that starts waits for this. If a
+property is wrong, or a plugin is unknown or can't be built, the start fails with one sentence that says so.
 
 **The rounds.** In each round, until the broker closes the host:
 

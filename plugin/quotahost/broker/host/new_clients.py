@@ -35,7 +35,7 @@ RETRY: Final = 5.0  # seconds between retries for clients whose supplier failed
 
 Whom: TypeAlias = tuple[str | None, str | None]  # principal and client-id, None for any
 EVERYONE: Final[Whom] = (None, None)
-# Java walks through all its clients for each announcement, so more announcements than this become one for all clients.
+# Each announcement is a call, and Java may walk through all its clients: more than this become one for all clients.
 MOST_APART: Final = 100
 
 Would: TypeAlias = tuple[Answer | None, ...]  # the would-be quotas by quota type; () if there are none
@@ -208,7 +208,7 @@ class Chain:
         return Answer(NEWCOMER, None, "", name)
 
     def _distinct(self, principal: str, asked: int, table: AnswerTable) -> Distinct:
-        """The client-ids that any of the first ``asked`` suppliers names; None if one of them returns None or fails."""
+        """The client-ids that any of the first ``asked`` suppliers names; None if one of them doesn't know or fails."""
         all_named: list[frozenset[str]] = []
         for name, plugin in self._suppliers[:asked]:
             try:

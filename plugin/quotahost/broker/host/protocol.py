@@ -340,7 +340,7 @@ class Shim:
 
     @_declare("factors: doubles, causes: [text]")
     def set_factors_of_types(self, factors: Mapping[QuotaType, Factor]) -> None:
-        """Set factors above 0 to 1 for single quota types, and 1 for the others. A type's smallest factor applies."""
+        """Set factors above 0, up to 1, for single quota types, and 1 for others. A type's smallest factor applies."""
         of_types = [factors.get(quota_type, Factor(1.0)) for quota_type in QuotaType]
         self._call("set_factors_of_types", array("d", (f.value for f in of_types)), [f.cause for f in of_types])
 

@@ -8,8 +8,8 @@ of the answers in force, and adds its would-be quotas to them. Java judges the t
    broker (``state``). For each quota type it lists clients with their metric tags, the rates that Kafka measures, and
    their would-be quotas (``holders``).
 2. Rows with the same tags become one ``_Use``, because Kafka measures by tags.
-3. ``compare`` judges each rule as if only this rule were put in force: the quotas with ``shadow=all``, the factor, and
-   each supplier in shadow. Only the part of a rate above the rule's limit counts, as for Kafka itself.
+3. ``compare`` judges each rule as if only this rule were enforced: the quotas with ``shadow=all``, the factor, and each
+   supplier in shadow. Only the part of a rate above the rule's limit counts, as for Kafka itself.
 4. A measured rate counts for a would-be scope only if all clients with the tags would be in that scope. If not, nobody
    knows how much of the rate these clients use, and the scope is unmeasured.
 5. The metrics show how many scopes each rule would hold back now, and count for how long and by how many bytes. Java
@@ -162,7 +162,7 @@ class _Use:
 class Comparison:
     """The result of ``compare``."""
 
-    counts: dict[str, Count] = field(default_factory=lambda: defaultdict(Count))  # by rule; only rules that count some
+    counts: dict[str, Count] = field(default_factory=lambda: defaultdict(Count))  # by rule; only rules with a count
     #: For each scope in force that a rule would hold back, this rule.
     held: dict[Key, str] = field(default_factory=dict)
     #: The measured rate of each would-be scope; None if the scope is unmeasured.
@@ -199,7 +199,7 @@ def compare(ask: Ask) -> Comparison:
             continue
         uses = _uses(quota_type, ask("holders", quota_type.value)["holders"])
         for use in uses:
-            # With ``shadow=all`` the quotas in force are in shadow, too.
+            # With ``shadow=all`` the quotas that would be in force are in shadow, too.
             if not state.enforced and use.supplier and use.base is not None and use.rate > use.base:
                 comparison.hold(SUPPLIER + use.supplier, [use], use.rate - use.base)
             if by_factor and (use.marked or not state.is_for_topics):

@@ -208,7 +208,7 @@ def together(parts: Iterable[Affected | None]) -> Affected | None:
 
 
 class Pauses:
-    """Holds the volumes that reached their hard limit in a PAUSE (``pause.resume.free-share``).
+    """Decides how long a volume that reached its hard limit stays in a PAUSE (``pause.resume.free-share``).
 
     A PAUSE that ended with the first free byte would begin again with the next append. So a volume that reached its
     hard limit keeps the factor 0 until it is far enough below it (``ByteLimits.lets_go_at``). This applies to every

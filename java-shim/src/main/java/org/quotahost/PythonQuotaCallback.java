@@ -86,7 +86,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
             int at = type.ordinal();
             if (at >= QuotaTable.TYPES) return false;
             // The order matters: `last` must never be newer than `now`. Otherwise a thread that was slow between the two reads
-            // would set it back, and Kafka would read all limits twice for nothing.
+            // would set `reset` back, and Kafka would read all limits twice for nothing.
             int last = reset.get(at);
             int now = table.generation(at);
             return now != last && reset.compareAndSet(at, last, now); // true for only one of the threads

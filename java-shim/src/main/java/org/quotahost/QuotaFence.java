@@ -42,7 +42,7 @@ import org.slf4j.LoggerFactory;
  * The authorizer that Kafka loads by authorizer.class.name: it asks the inner authorizer (fence.authorizer), then the fence,
  * and throws the fence's error if the fence turns the request back.
  *
- * <p>While the state is PAUSE, the fence turns back the produce requests of all clients except the exempt ones, before anything
+ * <p>While the state is PAUSE, the fence turns back the produce requests of all but exempt clients and super users, before anything
  * is appended. Quotas cannot do that, since Kafka throttles after the append. But if authorize() throws, KafkaApis answers the
  * request with that error. Topic quotas (TopicQuotas) turn back requests to single topics in the same way.
  *
@@ -105,7 +105,7 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
 
     // ---- the inner authorizer --------------------------------------------------------------------------------
 
-    /** Throws ConfigException if the class is missing or is not an Authorizer. */
+    /** Throws ConfigException if the class is missing, is not an Authorizer, or is the fence itself. */
     private static Authorizer innerOf(Map<String, ?> configs) {
         String name = Objects.toString(configs.get(PROPERTY), "").strip();
         return name.equalsIgnoreCase(NONE) ? new AllowAll() : load(name.isEmpty() ? STANDARD : name);

@@ -8,9 +8,9 @@ import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.Names;
 
 /**
- * The clients and topics that the fence never holds up: exempt clients have no quota and pass the fence, super users only pass
- * the fence, and anybody may write to a spared topic. The fence and the quota table read them on request threads, without a
- * lock; the host sets them (exemptions.py).
+ * The clients and topics that the fence never holds up: exempt clients have no quota and pass the fence, super users pass the
+ * closed fence but have quotas, and the fence lets anybody write to a spared topic. The fence and the quota table read them on
+ * request threads, without a lock. The host sets them (exemptions.py), except super users, which are read from the properties.
  *
  * <p>The exempt clients are listed principals, the brokers, and quotahost's own client. A name counts together with its type,
  * so Group:alice is not exempt when User:alice is. A principal without a type is a User, as for Kafka.
@@ -75,7 +75,7 @@ public final class Exemptions {
         return spared.contains(topic);
     }
 
-    /** Returns whether the closed fence never turns back a principal's requests. */
+    /** Returns whether a principal's requests always pass the closed fence. */
     static boolean isSuperUser(KafkaPrincipal principal) {
         Set<String> all = superUsers;
         return !all.isEmpty() && all.contains(principal.getPrincipalType() + ":" + principal.getName()); // toString() may be overridden

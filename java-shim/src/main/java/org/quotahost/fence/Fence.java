@@ -23,16 +23,16 @@ import org.slf4j.LoggerFactory;
 
 /**
  * The fence, which decides on request threads which requests this node turns back: a broker turns back produce requests, a
- * controller in a PAUSE the creation of topics and partitions; exempt clients and super users pass (Exemptions). The closed
- * fence answers NOT_ENOUGH_REPLICAS; TopicQuotas has its own topics and error. All state is static, since Kafka makes the
- * authorizer (QuotaFence), which calls the fence for each request, apart from the quota callback in the same JVM.
+ * controller in a PAUSE the creation of topics and partitions; exempt clients pass, and super users pass all but topic quotas
+ * (Exemptions). The closed fence answers NOT_ENOUGH_REPLICAS; TopicQuotas has its own topics and error. All state is static:
+ * Kafka makes the authorizer (QuotaFence), which calls the fence for each request, apart from the quota callback in one JVM.
  *
  * <p>A controller refuses creations in a PAUSE if a volume is known to be at its hard limit
  * (docs/adr/0021-creation-in-a-pause.md). Kafka asks the controller's authorizer about each creation, also if a broker forwards
- * it (with the client's principal and client-id) or auto.create.topics.enable causes it. Four kinds of requests pass: those
- * with validateOnly; those for internal topics only, since otherwise no consumer could commit; those for topics that the fence
- * never protects, such as that of tiered storage, since offloading may be the only way out of a full disk; and those for topics
- * that exist, since Kafka creates none and says so, as a Connect worker expects at each start.
+ * it (with the client's principal and client-id) or auto.create.topics.enable causes it. A request passes with validateOnly, or
+ * if each of its topics is internal, since otherwise no consumer could commit; or is one that the fence never protects, such as
+ * that of tiered storage, since offloading may be the only way out of a full disk; or, in a request to create topics, exists,
+ * since Kafka creates none and says so, as a Connect worker expects at each start.
  */
 public final class Fence {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
@@ -43,7 +43,7 @@ public final class Fence {
     /** Every client retries on this error; THROTTLING_QUOTA_EXCEEDED would be fatal to librdkafka. */
     public static final RuntimeException CLOSED = refusal("quotahost has paused writing, since disks of this cluster are full"
             + " or their state is unknown; try again");
-    /** Kafka's clients report this error to their caller at once and do not retry, since a PAUSE may last for hours. */
+    /** With this error Kafka's clients do not retry, but report it to their caller at once: a PAUSE may last for hours. */
     private static final RuntimeException NOT_CREATED = new PolicyViolationException(
             "quotahost creates no topics and partitions in a PAUSE, since a disk of this cluster is full; delete topics or"
                     + " shorten their retention, or try again later");
@@ -98,7 +98,7 @@ public final class Fence {
 
     /**
      * @param paused the state is PAUSE; a controller needs this also if no fence is installed
-     * @param closed produce requests of all clients except exempt ones are turned back, or only those to held topics
+     * @param closed produce requests of all but exempt clients and super users are turned back, or only those to held topics
      * @param shadow the closed fence and a PAUSE only count requests and refuse none
      * @param affected the topics whose writers are marked, and which of these are held; null if a closed fence holds all topics
      */

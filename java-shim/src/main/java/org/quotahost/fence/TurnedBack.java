@@ -42,7 +42,7 @@ public final class TurnedBack {
     static final long ORIGIN = System.nanoTime();
 
     private static final AtomicLongArray paidUntil = new AtomicLongArray(SLOTS);
-    /** The bytes of each connection beyond the allowance since its last mute. Connections whose hashes are equal share a slot. */
+    /** The bytes of each connection beyond the allowance since its last mute. Some connections share a slot. */
     private static final AtomicLongArray sinceMute = new AtomicLongArray(SLOTS);
     /** The bytes of record batches that were turned back since the start of this JVM, by topic. */
     public static final Map<String, LongAdder> bytes = new ConcurrentHashMap<>();
@@ -138,7 +138,7 @@ public final class TurnedBack {
      * <p>A producer that waits before it retries, as Kafka's own do (retry.backoff.ms, 0.1 to 1 s), stays within the allowance
      * and is not muted; a producer that does not wait uses it up immediately. A request of any size takes at most one second of
      * it, since a mute also lets one request a second pass. Each slot stores the time until which its bytes are paid for (the
-     * generic cell rate algorithm). Keys with the same hash share a slot, so a client may be muted for another client's bytes.
+     * generic cell rate algorithm). Some keys share a slot, so a client may be muted for another client's bytes.
      */
     static boolean allows(int key, long bytes, double bytesPerSecond, long nanos) {
         if (!(bytesPerSecond > 0)) return false;

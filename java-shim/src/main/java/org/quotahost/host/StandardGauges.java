@@ -54,7 +54,7 @@ final class StandardGauges {
                     () -> KafkaBeans.connections(software, host.config.ownListeners(), System.nanoTime()));
         }
         Internals.ALL.forEach(each -> gauges.add("Internals", each.name(), "Missing", () -> each.missing() ? 1 : 0));
-        // Python sets this number, except while it is silent.
+        // Python sets this number, but cannot while it is silent.
         gauges.overrule("Factor", "", "LackOfData",
                 () -> lease.expired && factor.value() < factor.hostFactor().value() ? 1 : Double.NaN);
         gauges.add("TopicQuotas", "", "Threshold", topics::threshold);

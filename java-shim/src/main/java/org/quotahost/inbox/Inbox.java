@@ -65,7 +65,7 @@ public final class Inbox {
     /** The size of posts, minus those that are just being added; the queue's own size() walks through the whole queue. */
     private final AtomicInteger depth = new AtomicInteger();
     private final LongAdder overflow = new LongAdder();
-    /** The clients posted in this second and in the one before, with postedAt 0, so that a burst of one new client is one post. */
+    /** The clients posted in this second, which a take ends, and in the one before, with postedAt 0: a burst is one post. */
     private volatile Set<Batch.Lookup> recent = ConcurrentHashMap.newKeySet(), before = Set.of();
     private long recentSince = System.nanoTime();
 
@@ -75,7 +75,7 @@ public final class Inbox {
      */
     private final Set<Batch.Lookup> again = new LinkedHashSet<>();
     private final List<Batch.Event> events = new ArrayList<>();
-    /** The facts that a host keeps in memory, in Kafka's latest version: client quotas by entity, and the cluster. */
+    /** The facts that a host keeps in memory, as Kafka has reported them last: client quotas by entity, and the cluster. */
     private final Map<List<String>, List<String>> facts = new LinkedHashMap<>();
     /** The facts that the host has not taken yet. */
     private final Set<List<String>> news = new LinkedHashSet<>();

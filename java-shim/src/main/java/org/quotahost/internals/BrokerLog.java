@@ -17,10 +17,10 @@ import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.LineLimit;
 
 /**
- * The log4j2 filter that keeps Kafka's repeated lines about quotahost out of the broker's log: an error with a stack trace for
- * each request that the fence turns back, an error for each change of metadata while a broker is down (KAFKA-20746), a line for
- * each sensor whose limit changes (ClientQuotaManager.updateQuotaMetricConfigs), and the values of a refused change, which may
- * be secret.
+ * The log4j2 filter that keeps lines of Kafka's out of the broker's log: those that quotahost causes again and again (an error
+ * with a stack trace for each request that the fence turns back, an error for each change of metadata while a broker is down
+ * (KAFKA-20746), and a line for each sensor whose limit changes (ClientQuotaManager.updateQuotaMetricConfigs)), and those with
+ * the values of a refused change, which may be secret.
  *
  * <p>This class alone knows log4j2, so the other classes load without log4j2. The filter belongs to the whole configuration,
  * not to one logger, since log4j2 asks such a filter as soon as Kafka asks whether the level is on. So Kafka never formats a

@@ -235,8 +235,8 @@ public final class Internals {
         }
 
         /**
-         * Notes what of Kafka's is missing now (System.nanoTime); null for nothing. This internal fails after two minutes of
-         * that without a break: Kafka makes some MBeans after its callback, and removes them before it closes the callback.
+         * Notes what of Kafka's is missing now (System.nanoTime); null for nothing. This internal fails if something is missing
+         * for two minutes without a break: Kafka makes some MBeans after its callback, and removes them before it closes that.
          */
         public void lacks(String what, long now) {
             long since = lacksSince; // several threads read JMX

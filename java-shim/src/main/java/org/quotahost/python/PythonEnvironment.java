@@ -35,7 +35,7 @@ public record PythonEnvironment(String executable, String libpython, String atta
 
     /** In bytes. A program that is not Python may write without end into the heap of a running broker. */
     private static final int LONGEST_ANSWER = 1 << 20;
-    /** In characters. The log quotes this much of the output of an interpreter that fails. */
+    /** In characters. The error quotes at most this much, from the end of the output of an interpreter that fails. */
     private static final int LONGEST_QUOTE = 1_000;
 
     /**
@@ -61,7 +61,7 @@ public record PythonEnvironment(String executable, String libpython, String atta
 
     /**
      * Runs a task on a thread of its own. In the common pool each hanging task would take a worker away, and a worker that
-     * waits for another task runs other tasks meanwhile, without an end.
+     * waits for another task may run that task itself, without a time limit.
      */
     public static void apart(Runnable task) {
         Thread thread = new Thread(task, "quotahost-probe");

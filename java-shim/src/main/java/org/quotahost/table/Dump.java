@@ -20,7 +20,7 @@ import org.quotahost.util.Json;
 
 /**
  * The raw data of the table for operators: rates, limits, and Kafka's measurements. Python turns them into words (quotahost
- * explain, top, metrics). Kafka's MBeans are read without the table's lock, for the MOST_SCOPES latest used scopes at most.
+ * explain, top, metrics). Kafka's MBeans are read without the table's lock, for the MOST_SCOPES last used scopes at most.
  */
 public final class Dump {
     /** A client that was silent for longer uses nothing: Kafka's rates look back only a few seconds. */

@@ -56,8 +56,8 @@ final class Marks {
         }
 
         /**
-         * Renews the mark, and returns whether it moves to another group. Only the first request of a beat writes, since a
-         * write takes the cache line away from the other request threads.
+         * Renews the mark, and returns whether it moves to another group. It writes only what has changed, since a write
+         * takes the cache line away from the other request threads.
          */
         boolean renew(String asked, int beat, Affected affected) {
             boolean goesOver = false;

@@ -88,7 +88,7 @@ final class Publication {
 
     /**
      * Makes a principal's next entry. If the answer now depends on the client-id, client-ids keep the principal's former scope
-     * until each is known. Rates are those that each unknown client-id will have; null if the answer does not say.
+     * until each is known (FORMER_BEATS at most). Rates are for each unknown client-id; null if the answer does not say.
      */
     private Entry entry(Entry before, Scope[] all, double[] rates, Set<String> distinct, String sample, Answer answer,
             boolean failed) {

@@ -88,7 +88,7 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, b
         double factor = Math.min(typeRule.factor, Math.max(typeRule.factor, typeRule.aim) * share);
         if (factor >= 1 || typeRule == TypeRule.NONE) return unlimited ? null : base;
         double whole = unlimited ? scope.standIn(type) : base;
-        // A client that had no limit has none until it is measured. With a stand-in, or after an earlier fall for all, it has one.
+        // Without a quota a client has no limit until stand-ins are measured, unless it has one, or those of a fall for all were.
         boolean isNew = !typeRule.measured && !all[type].measured && Double.isNaN(whole);
         if (unlimited && (isNew || share >= 1 && typeRule.open)) return null;
         if (Double.isNaN(whole)) whole = scope.scopes.newcomers.base(type);

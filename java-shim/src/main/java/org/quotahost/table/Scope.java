@@ -101,7 +101,7 @@ final class Scope {
         });
     }
 
-    /** Returns the latest used slowed tags of a group of this rule, or the own tags if the rule slows no group that is known here. */
+    /** Returns the last used slowed tags of this rule's groups, or the own tags if the rule slows no group that is known here. */
     Tags slowedLast(Rule rule) {
         if (rule.slowed().containsKey(SlowedTopics.VOLUMES)) slowed(SlowedTopics.VOLUMES);
         Tags last = own;

@@ -20,10 +20,10 @@ import java.util.concurrent.atomic.AtomicLongArray;
  *
  * <p>When a client changes between a scope's own and its slowed tags, its limit rises over empty windows
  * (docs/adr/0020-marks-and-twin-tags.md): Kafka measures the two apart, and the windows of the unused tags empty. The share of
- * the limit (Tap.Windows.rise) depends on how long the client may have sent with these tags while Kafka looks back: if it was
- * away for 3 s, the windows contain 3 s less. A silent client keeps its limit, as in Kafka. The times are beats of the table's
- * clock by quota type, like Kafka's windows: a client that fetches all the time fills none of PRODUCE. Request threads note the
- * use, and the thread that ends a mark notes that a client leaves.
+ * the limit (Tap.Windows.rise) depends on how long the client may have sent with these tags, as far as Kafka looks back: if it
+ * was away for 3 s, the windows contain 3 s less. A silent client keeps its limit, as in Kafka. The times are beats of the
+ * table's clock by quota type, like Kafka's windows: a client that fetches all the time fills none of PRODUCE. Request threads
+ * note the use, and the thread that ends a mark notes that a client leaves.
  */
 final class Tags extends AbstractMap<String, String> {
     static final String USER = "user", CLIENT_ID = "client-id";
@@ -51,7 +51,7 @@ final class Tags extends AbstractMap<String, String> {
     private final AtomicLongArray times = new AtomicLongArray(UNUSED);
     /** The beats since which the tags have been in use without a pause as long as Kafka looks back, for StandIns. */
     private int produceSince, fetchSince;
-    /** When a client last left these slowed tags, or came back to these own tags; then Kafka begins to forget what was sent. */
+    /** When a client last left these slowed tags, or came back to these own tags: Kafka then begins to forget its slowed rate. */
     private volatile int left = NEVER;
 
     /**
