@@ -246,7 +246,7 @@ def test_doctor_says_beforehand_where_no_token_can_come_from(node: KafkaNode, tm
     given = node.server_properties()
     nobody = "the principal of brokers at listener TOKENS is in no property: brokers may be throttled"
     without = {name: value for name, value in given.items() if "token.endpoint.url" not in name}
-    takes = "can't log in as this broker does: sasl.mechanism=OAUTHBEARER takes sasl.oauthbearer.token.endpoint.url"
+    takes = "can't log in as this broker does: sasl.mechanism=OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url"
     assert (nobody in told(given), takes in told(given)) == (True, False)
     assert nobody not in told(given | {EXCLUDED: "User:broker"})
     assert takes in told(without)

@@ -115,7 +115,7 @@ def test_doctor_names_what_is_missing_and_what_is_weaker_then(tmp_path: Path) ->
     shutil.copytree(broker_jars(), libs, ignore=lambda _, names: {n for n in names if n.startswith("log4j-core")})
     (finding,) = check_internals(tmp_path)
     assert finding.level is Level.WEAK
-    assert finding.text.startswith("BrokerLog is missing")
+    assert finding.text.startswith("BrokerLog of this Kafka is missing")
     assert "the broker's log contains every request that the fence turns back" in finding.text
 
 
