@@ -10,7 +10,7 @@ WORKERS ?= 5
 MVN := mvn -q -B -f java-shim/pom.xml
 
 .DEFAULT_GOAL := help
-.PHONY: help build wheel demo lock test test-java test-python test-brokers test-spark test-child test-pipeline test-long test-clients test-matrix lint format tables docs bench clean
+.PHONY: help build wheel demo lock test test-java test-python test-brokers test-spark test-child test-pipeline test-long test-clients test-lowest test-matrix lint format tables docs bench clean
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,6 +86,13 @@ test-long: $(JAR) wheel ## Tests that `make test` leaves out: long scenes, mostl
 test-clients: $(JAR) ## Tests that `make test` leaves out: eight client libraries through a PAUSE; renews docs/clients.md; needs Go and npm; 6 minutes
 	@$(BIN)/python -m pytest -q -s -m clients tests/clients
 	@$(BIN)/python -m tests.clients.table
+
+LOWEST := build/lowest
+test-lowest: $(JAR) ## Unit tests with the oldest versions of libraries that quotahost admits; five minutes
+	@$(BIN)/uv venv -q --clear --python $(BIN)/python $(LOWEST)
+	@$(BIN)/uv pip install -q --python $(LOWEST)/bin/python --resolution lowest-direct -e '.[quotas,spark]'
+	@$(BIN)/uv pip install -q --python $(LOWEST)/bin/python hypothesis jsonschema pytest pytest-timeout pytest-xdist
+	@$(LOWEST)/bin/python -m pytest -q -n $(WORKERS) $(HANGS) --disable-warnings tests/unit --ignore tests/unit/docs
 
 test-matrix: wheel ## Installs and runs the wheel on Debian's systems with Python 3.11 to 3.14, on aarch64 and musl; needs root, debootstrap, qemu-user-static; half an hour
 	@$(BIN)/python -m tools.matrix
