@@ -88,5 +88,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        console.print("The demo was ended; nothing is left running.")
+        console.print("The demo has ended; no process is left running.")
         sys.exit(130)

@@ -147,7 +147,7 @@ def play(directory: Path, console: Console) -> Recording:
     console.print("another broker starts, with two log directories, and quota.window.num=2 for even rates ...")
     with broker(directory) as (node, two_volumes), ExitStack() as stack:
         if not two_volumes:
-            console.print("no file system can be mounted here, so green's disk is the one that fills, too")
+            console.print("this machine can't mount a file system, so green writes to the disk that fills")
         full, other = node.data_dirs
         written, filling = topic_on(node, full, "written"), topic_on(node, full, "filling")
         elsewhere = topic_on(node, other, "elsewhere")
@@ -162,11 +162,11 @@ def play(directory: Path, console: Console) -> Recording:
             stack.enter_context(load)
         watch = Watch(console, partial(_sample, node, loads), _line)
         recording = Recording(limits["soft"], limits["hard"], two_volumes, watch.samples)
-        caption = "the disk fills: above the soft limit who writes to it is slowed, but not the exempt service"
+        caption = "the disk fills: above the soft limit its producers are slowed, but not the exempt service"
         if watch.until(caption, lambda sample: sample.state == "PAUSE") is not None:
             recording.paused_at = watch.samples[-1].at
         loads["service"].stop()
-        watch.during("the disk is at its hard limit: the fence turns back who writes to it", PAUSE_TIME)
+        watch.during("the disk is at its hard limit: the fence turns back its producers", PAUSE_TIME)
         delete_topics(node, filling)
         recording.freed_at = watch.samples[-1].at
         caption = "the service's topic is deleted: space comes back"

@@ -184,10 +184,10 @@ class _Acts:
         acts = {
             "Spark starts: all three brokers read its record": self._start_spark,
             "a disk fills beyond its soft limit: all three are slowed alike": self._fill_to_soft,
-            "the disk reaches hard: all three are stopped": self._fill_to_hard,
+            "the disk reaches its hard limit: all three are stopped": self._fill_to_hard,
             "Spark is killed (kill -9): each broker reads all snapshots itself": self._kill_spark,
             "Spark is back: its record answers again": self._restart_spark,
-            "space is freed: all three are let go": self._free_space,
+            "space is freed: all three go on": self._free_space,
         }
         played: list[Act] = []
         for title, act in acts.items():
@@ -223,7 +223,7 @@ class _Acts:
         self._until(caption, lambda sample: sample.all_are("PAUSE"))
         self._service.stop()
         if not self.watch.samples[-1].all_use(RECORD_SOURCE):
-            raise Failed("PAUSE on all, but not by Spark's record")
+            raise Failed("all brokers are in PAUSE, but not because of Spark's record")
         caption = "the disk is at its hard limit: the fence turns all producers back"
         self.watch.during(caption, 2 * POLL)  # requests that were under way may still be appended
         self._records_at_pause = self._records()
@@ -239,7 +239,7 @@ class _Acts:
         self.watch.during(
             "without Spark: each broker reads the snapshots of all brokers and comes to the same factor", WATCH_TIME
         )
-        return f"all did so {seconds:.1f} s later; {self._nothing_appended()}"
+        return f"all brokers did so {seconds:.1f} s later; {self._nothing_appended()}"
 
     def _restart_spark(self) -> str:
         self.marks["started again"] = self.watch.now
@@ -257,7 +257,7 @@ class _Acts:
         delete_topics(self._cluster, FILLING)
         opened = self._until("the disk's space is freed", lambda sample: sample.all_are("OPEN"))
         sent = {broker: load.meter.bytes for broker, load in self._loads.items()}
-        caption = "all producers are let go"
+        caption = "all producers go on"
         more = self._until(caption, lambda _: all(load.meter.bytes > sent[n] for n, load in self._loads.items()))
         self.watch.during("all three producers write as before", 2 * WATCH_TIME)
         return f"OPEN on all after {opened:.1f} s; all three produce {more:.1f} s later"
