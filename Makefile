@@ -88,7 +88,7 @@ test-clients: $(JAR) ## Tests that `make test` leaves out: eight client librarie
 	@$(BIN)/python -m tests.clients.table
 
 LOWEST := build/lowest
-test-lowest: $(JAR) ## Unit tests with the oldest versions of libraries that quotahost admits; five minutes
+test-lowest: $(JAR) ## Unit tests with the oldest versions of libraries that quotahost admits; three minutes
 	@$(BIN)/uv venv -q --clear --python $(BIN)/python $(LOWEST)
 	@$(BIN)/uv pip install -q --python $(LOWEST)/bin/python --resolution lowest-direct -e '.[quotas,spark]'
 	@$(BIN)/uv pip install -q --python $(LOWEST)/bin/python hypothesis jsonschema pytest pytest-timeout pytest-xdist

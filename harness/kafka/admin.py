@@ -148,7 +148,7 @@ def alter_config(node: KafkaNode, kind: str, name: str, config: Mapping[str, str
 
 
 def unregister_broker(node: KafkaNode, broker: int) -> None:
-    """Removes a stopped broker from the cluster, as ``kafka-cluster.sh unregister`` does."""
+    """Removes a broker's registration from the cluster, as ``kafka-cluster.sh unregister`` does."""
     _ask(node, "unregister", broker)
 
 

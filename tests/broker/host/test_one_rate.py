@@ -7,7 +7,7 @@ import pytest
 
 from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
-from harness.kafka.admin import create_topic, kafka_tool
+from harness.kafka.admin import create_topic, unregister_broker
 from harness.kafka.node import KafkaNode
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
@@ -73,7 +73,7 @@ def test_a_live_top_of_the_cluster_outlives_its_brokers(node: KafkaNode) -> None
     with Terminal("top", "--bootstrap", node.bootstrap) as terminal:
         terminal.shows("1 of 1 brokers")
         # A broker that has just started may list no broker, not even itself: librdkafka then knows none, and asks none.
-        kafka_tool(node, "ClusterTool", "unregister", "--bootstrap-server", node.bootstrap, "--id", "1")
+        unregister_broker(node, 1)
         terminal.press(b"s")
         terminal.shows("no broker answers")
         node.kill()  # SIGTERM would wait for the controller, which no longer knows the broker

@@ -52,8 +52,8 @@ class Cluster:
 
     def __init__(self, config: Mapping[str, str], watch: str, looks: str) -> None:
         """Connect with librdkafka's ``config`` and the names of two topics. Raises Unusable if asking fails."""
-        self._connect: Callable[[], Watching] = lambda: Watching(config, watch, looks)
-        self._watching, self._failed = self._connect(), False
+        self._where = config, watch, looks
+        self._watching, self._failed = Watching(*self._where), False
         # The name shows an operator who is watching; its random end keeps two watchers on one machine apart.
         self._name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._asked: Watch | None = None  # the last watch record
@@ -72,7 +72,7 @@ class Cluster:
         """Look at all brokers now; the first look waits some seconds for all. Raises Unusable if no broker answers."""
         if self._failed:
             # A broker that has just started may list no brokers, not even itself. Then librdkafka knows none to ask.
-            self._watching, self._known = self._connect(), {}
+            self._watching, self._known = Watching(*self._where), {}
         self._failed = True
         alive = self._alive = self._watching.brokers()
         # Brokers that the cluster no longer lists are forgotten, which bounds the number of looks that are kept.
