@@ -135,7 +135,7 @@ public final class TopicQuotas {
     public void log() {
         List<TopicUse> turnedBack = topics.values().stream().filter(use -> use.turnedBack.sum() > 0).toList();
         if (configured == null || turnedBack.isEmpty() || lines.pass() == LineLimit.NO) return;
-        LOG.warn("Produce requests to {} topics were turned back: this broker takes in {} bytes/s, {} are expected. {}",
+        LOG.warn("Produce requests to {} topic(s) were turned back: this broker takes in {} bytes/s, {} are expected. {}",
                 turnedBack.size(), Math.round(rate()), Math.round(threshold()), turnedBack.stream().limit(TOPICS_PER_LINE).toList());
         turnedBack.forEach(use -> use.turnedBack.reset());
     }

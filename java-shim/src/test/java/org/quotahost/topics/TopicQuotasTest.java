@@ -262,7 +262,7 @@ class TopicQuotasTest {
         for (int i = 0; i < topics; i++) offers.put("topic-" + i, 30_000_000.0);
         String log = LogCapture.during(() -> run(10, offers));
 
-        assertEquals(1, LogCapture.lines(log, " topics were turned back"), log);
+        assertEquals(1, LogCapture.lines(log, " topic(s) were turned back"), log);
         assertEquals(named, log.split(" \\(1 requests, .*? are expected\\)").length - 1, log);
     }
 }
