@@ -40,7 +40,7 @@ class Commands(TyperGroup):
 
 
 # Locals in a traceback could show secrets.
-app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False)
+app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_show_locals=False)
 
 
 def _version(wanted: bool) -> None:

@@ -31,7 +31,8 @@ DOCUMENTS: Final = {
 PLUGINS: Final = ROOT / "docs/plugins.md"
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 MAKEFILE: Final = (ROOT / "Makefile").read_text(encoding="utf-8")
-COMMANDS: Final[dict[str, Any]] = get_command(app).commands  # type: ignore[attr-defined]
+QUOTAHOST: Final = get_command(app)
+COMMANDS: Final[dict[str, Any]] = QUOTAHOST.commands  # type: ignore[attr-defined]
 #: The name of a group's command includes the group: "simulate quota".
 NAMED: Final = {
     f"{name} {own}".rstrip(): command
@@ -41,6 +42,7 @@ NAMED: Final = {
 OPTIONS: Final = {name: {"--help"}.union(*(each.opts for each in it.params)) for name, it in NAMED.items()} | {
     name: set(made._option_string_actions) for name, made in {"explain": explain(), "top": top()}.items()
 }
+OPTIONS.update({option: {option} for each in QUOTAHOST.params for option in each.opts})  # quotahost --version
 #: Options of other programs that the documents name: kafka-configs.sh, kafka-topics.sh and the benchmarks.
 OTHER_OPTIONS: Final = {"--add-config", "--delete-config", "--alter", "--runs", "--only", "--driver-memory"}
 DECLARED: Final = {each.name for each in declared(Settings)}
