@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +17,7 @@ from quotahost.records.topics import TOPICS, AclRole
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from tests.broker.support.prometheus import package
+from tests.unit.cli.commands import told
 from tests.unit.docs.test_documents import METRICS, ROOT, anchor_of, anchors
 
 CONF: Final = ROOT / "conf"
@@ -42,6 +44,12 @@ def test_every_file_is_listed() -> None:
     assert set(re.findall(r"^\| \[(.*?)\]", told, re.MULTILINE)) == {
         path.name for path in CONF.iterdir() if path.name != "README.md"
     }
+
+
+def test_the_service_starts_the_pipeline_with_options_that_it_takes() -> None:
+    unit = (CONF / "pipeline.service").read_text(encoding="utf-8")
+    lines = re.findall(r"^ExecStart=/opt/quotahost/bin/quotahost (.*)", unit, re.MULTILINE)
+    told(0, ["--bootstrap broker-1:9092"], *shlex.split(*lines), "--print-submit")
 
 
 # ---- dashboard ----
