@@ -1,4 +1,4 @@
-"""``quotahost top`` shows a live table: the main thread draws it and reads keys, and a second thread asks brokers."""
+"""``quotahost top`` is live: the main thread draws the table of ``rows`` and reads keys, a second one asks brokers."""
 
 import os
 import re
