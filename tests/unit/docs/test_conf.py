@@ -121,6 +121,7 @@ ALL: Final = [each for file in FILES for each in yaml.safe_load_all(file.read_te
 THEIRS: Final = [each for each in ALL if each["apiVersion"].startswith("kafka.strimzi.io/")]
 (KAFKA,) = [each for each in THEIRS if each["kind"] == "Kafka"]
 (USER,) = [each for each in THEIRS if each["kind"] == "KafkaUser"]
+(DEPLOYMENT,) = [each for each in ALL if each["kind"] == "Deployment"]
 CONFIG: Final[dict[str, Any]] = KAFKA["spec"]["kafka"]["config"]
 #: The operator adds these to super.users; {} is the cluster (KafkaBrokerConfigurationBuilder.withAuthorization).
 OWN_USERS: Final = ("{}-kafka", "{}-entity-topic-operator", "{}-entity-user-operator", "{}-kafka-exporter",
@@ -178,4 +179,20 @@ def test_the_pipelines_user_has_the_rights_that_it_needs_and_no_other() -> None:
     needed = {("topic", each.name): each.operations(AclRole.PIPELINE) for each in TOPICS}
     assert {name: tuple(acl["operations"]) for name, acl in given.items()} == {n: o for n, o in needed.items() if o}
     assert {acl["resource"]["patternType"] for acl in given.values()} == {"literal"}
+
+
+def test_the_pipelines_deployment_starts_it_as_that_user_with_options_that_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pod = DEPLOYMENT["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    password, kafka = container["env"]
+    monkeypatch.setenv(kafka["name"], kafka["value"].replace(f"$({password['name']})", "secret"))
+    told(0, ["--bootstrap my-cluster-kafka-bootstrap:9093"], "pipeline", *container["args"], "--print-submit")
+    secrets = {volume["name"]: volume.get("secret", {}).get("secretName") for volume in pod["volumes"]}
+    assert secrets["cluster"] == f"{KAFKA['metadata']['name']}-cluster-ca-cert"
+    assert {secrets["user"], password["valueFrom"]["secretKeyRef"]["name"]} == {USER["metadata"]["name"]}
+    mounted = {f"{mount['mountPath']}/": mount["name"] for mount in container["volumeMounts"]}
+    files = re.findall(r'"(/[^"]*/)([^"]*)"', kafka["value"])
+    assert {(mounted[folder], file) for folder, file in files} == {("cluster", "ca.crt"), ("user", "user.p12")}
     assert USER["metadata"]["labels"] == {"strimzi.io/cluster": KAFKA["metadata"]["name"]}
