@@ -183,7 +183,9 @@ def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
         with failing(role, context.name, "cannot be built", secrets):
             plugin = entry(context)
         with failing(role, context.name, "does not implement its role", secrets):
-            _check(role, plugin)  # checked now, because the host may call a method only hours later
+            _check_methods(role, plugin, type(plugin).__name__)  # now, as the host may call a method only hours later
+            if role is Role.TASK:
+                check_period(getattr(plugin, "period", None))
     except BaseException:
         # No other code has the plugin, so this code must close it: it may have started threads.
         with suppress(BaseException), context.closing:
@@ -196,22 +198,20 @@ def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
 _TOLD: Final = ("tick", "client_quota_changed", "cluster_changed", "factor_in_force", "reconfigure", "close")
 
 
-def _check(role: Role, plugin: Any) -> None:
-    """Raise TypeError if the plugin lacks a method of its role's Protocol, or if a task's period is invalid.
+def _check_methods(role: Role, plugin: Any, named: str) -> None:
+    """Raise TypeError if the plugin, or the class of this name, lacks a method of its role's Protocol.
 
     Methods with ``async def`` or ``yield`` are refused, too: a call would run nothing, without an error.
     """
     # isinstance() with a Protocol doesn't tell which method is missing.
     methods = [name for name in vars(role.protocol) if name[0] != "_"]
     if lacking := [name for name in methods if not callable(getattr(plugin, name, None))]:
-        what = f"{type(plugin).__name__} has no method {', '.join(lacking)}"
+        what = f"{named} has no method {', '.join(lacking)}"
         raise TypeError(f"{what}; implement {role.protocol.__name__} of quotahost.api")
     for name in (*methods, *_TOLD):
         method = getattr(plugin, name, None)
         if inspect.iscoroutinefunction(method) or inspect.isgeneratorfunction(method):
             raise TypeError(f"its {name}() is async def or has a yield, so a call runs nothing; make it a plain def")
-    if role is Role.TASK:
-        check_period(getattr(plugin, "period", None))
 
 
 def check_period(period: Any) -> float:
@@ -236,13 +236,14 @@ class Found:
     error: str
 
 
-def survey() -> list[Found]:
+def survey(before: Callable[[str], None]) -> list[Found]:
     """Import and list every installed entry point of every role, with the reason if a broker can't use it.
 
+    ``before`` is called as by :func:`load`. A class that makes a method only in its constructor seems to lack it.
     The list also has the entry points of unknown ``quotahost*`` groups, which may be a misspelt group of a role.
     """
     of_roles = [(role, entry) for role in Role for entry in sorted(_offered(role), key=lambda each: each.name)]
-    found = [_found(role, entry, _unusable(role, entry.name)) for role, entry in of_roles]
+    found = [_found(role, entry, _unusable(role, entry.name, before)) for role, entry in of_roles]
     known = {role.group.rpartition(".")[2]: role.group for role in Role}
     for group in sorted(entry_points().groups - set(known.values())):
         if group.lower().startswith("quotahost"):
@@ -257,13 +258,16 @@ def _found(role: str, entry: EntryPoint, error: str) -> Found:
     return Found(role, entry.name, package.name, package.version, error)
 
 
-def _unusable(role: Role, name: str) -> str:
+def _unusable(role: Role, name: str, before: Callable[[str], None]) -> str:
     if not NAME.fullmatch(name):
         return "a property can't name this plugin; use letters, digits, - and _ in its name"
     try:
-        plugin = load(role, name)
+        plugin = load(role, name, before)
         with failing(role, name, "cannot check its settings"):
             settings_model(plugin)
+        with failing(role, name, "does not implement its role"):
+            if isinstance(plugin, type):
+                _check_methods(role, plugin, plugin.__name__)
     except PluginError as failure:
         return failure.failed.split(" fails to import: ")[-1]  # the survey has the text before in its own columns
     return ""

@@ -102,7 +102,7 @@ def test_another_package_whose_entry_points_can_not_be_read_is_named(site: Path)
     with pytest.raises(PluginError, match=words):
         load(Role.SUPPLIER, "good")
     with pytest.raises(PluginError, match="the package torn"):
-        survey()
+        survey(print)
 
 
 def test_a_plugin_without_a_model_has_no_settings_and_a_broken_one_of_others_is_not_imported(site: Path) -> None:
@@ -230,7 +230,13 @@ def test_a_survey_lists_every_plugin_and_why_it_fails_to_load(site: Path) -> Non
     supplier(site, "twice", "plugin = print", distribution="two")
     distribute(site, "astray", {"quotahost.supplier": {"x": "no:x"}, "quotahost": {"y": "no:y"}})
     distribute(site, "slips", {Role.SUPPLIER.group: {"dashed": "my-quotas:Good", "a.b": "acme_good:Good"}})
-    found = {(plugin.name, plugin.distribution): plugin for plugin in survey()}
+    supplier(site, "lacks", "class plugin:\n    async def close(self): pass", distribution="lacks")
+    lines: list[str] = []
+    found = {(plugin.name, plugin.distribution): plugin for plugin in survey(lines.append)}
+    assert "supplier 'exits' is being imported: exits_exits:plugin of exits 1.0" in lines, "it may end the process"
+    assert found["lacks", "lacks"].error.endswith(
+        "TypeError: plugin has no method quota; implement QuotaSupplier of quotahost.api"
+    )
     assert (found["good", "acme"].version, found["good", "acme"].error) == ("1.0", "")
     assert found["exits", "exits"].error == "SystemExit: 1"
     error = found["twice", "one"].error

@@ -30,7 +30,7 @@ from quotahost.base.errors import QuotahostError
 from quotahost.base.text import printable
 from quotahost.broker.discovery import survey
 from quotahost.broker.host import probe
-from quotahost.cli.console import Finding, Section, good, note, weak, wrong
+from quotahost.cli.console import Finding, Section, begin, good, note, weak, wrong
 from quotahost.cli.install import REINSTALL, Jar, carried_jar, jars_in
 from quotahost.settings.declaration import PREFIX
 
@@ -114,7 +114,7 @@ def check_python(interpreter: Interpreter) -> Iterator[Finding]:
 
 def check_plugins() -> Section:
     """A row for each plugin of this Python. A broken plugin is weak here; ``settings`` finds those that are in use."""
-    found = survey()
+    found = survey(begin)  # a plugin may end this process
     rows = [(entry.role, entry.name, entry.distribution, entry.version, entry.error or "ok") for entry in found]
     findings = [
         weak(f"{entry.role} {entry.name} of {entry.distribution} is broken: {entry.error}", "fix or uninstall it")
