@@ -1,7 +1,7 @@
 """``read_broker_file`` and ``read_client_config`` read properties files as Kafka does, as ``java.util.Properties``.
 
-The encoding is ISO 8859-1. A client's file has the names of librdkafka or of Kafka's Java client. Messages about a
-client's file contain names only, because values may be secrets.
+The encoding is ISO 8859-1, and blanks around a value don't count. A client's file has the names of librdkafka or of
+Kafka's Java client. Messages about a client's file contain names only, because values may be secrets.
 """
 
 import re
@@ -49,18 +49,24 @@ class BrokerFile:
     unresolved: tuple[str, ...]  # names whose values a config provider resolves (KIP-297)
 
     def get(self, name: str, default: str = "") -> str:
-        return self.properties.get(name, default).strip()
+        return self.properties.get(name, default)
 
     @property
     def has_fence(self) -> bool:
         return self.get(AUTHORIZER) in FENCES
+
+    def classes(self) -> list[str]:
+        """``PROPERTY=CLASS`` for each class that Kafka or the fence loads by its name at the start."""
+        names = (f"{PREFIX}class", AUTHORIZER, *[f"{PREFIX}fence.authorizer"] * self.has_fence)
+        given = {name: self.get(name) for name in names if name not in self.unresolved}
+        return [f"{name}={text}" for name, text in given.items() if text.lower() not in ("", "none")]
 
 
 def read_broker_file(path: Path) -> BrokerFile:
     """Read a broker's file. Raises QuotahostError if the file can't be read, or has a malformed unicode escape."""
     everything = _read(path, "name the broker's server.properties")
     # If there are no providers, Kafka uses ${...} as it is written, so it is a value to check.
-    has_providers = bool(everything.get("config.providers", "").strip())
+    has_providers = bool(everything.get("config.providers"))
     unresolved = {name for name, text in everything.items() if has_providers and _REFERENCE.search(text)}
     known = {n: text for n, text in everything.items() if n not in unresolved or not n.startswith(PREFIX)}
     return BrokerFile(path, known, tuple(sorted(unresolved)))
@@ -74,7 +80,6 @@ def read_client_config(path: Path | None) -> dict[str, str]:
 
 def in_librdkafkas_names(given: dict[str, str]) -> dict[str, str]:
     """Translate properties to librdkafka's names; these stay. Raises QuotahostError if a keystore can't be read."""
-    given = {name: value.strip() for name, value in given.items()}  # Kafka does the same
     config = {n: value for n, value in given.items() if not n.startswith((*_STORES, *_OF_JAVA_ALONE))}
     return config | translate(given, _pem)
 
@@ -103,7 +108,7 @@ def _read(path: Path, remedy: str) -> dict[str, str]:
     try:
         # The stream is binary: javaproperties reads bytes as ISO 8859-1, while a text stream would follow the locale.
         with path.open("rb") as stream:
-            return dict(javaproperties.load(stream))
+            return {name: text.strip() for name, text in javaproperties.load(stream).items()}
     except OSError as error:
         problem = error.strerror or str(error)
     except ValueError:  # the error repeats text after a malformed escape, which may be a secret

@@ -213,21 +213,26 @@ class NoAnswer(QuotahostError):
         return self.refused or _CLOSED in str(self)
 
 
+def unconnected(config: Mapping[str, Any], **more: Any) -> Admin:
+    """Return a client that has no answer yet. Raises NoAnswer if librdkafka can't use its configuration."""
+    if problem := no_login(config) or _no_address(config):
+        raise NoAnswer(problem)
+    try:
+        return AdminClient({**config, **more})
+    except KafkaException as failure:
+        text = failure.args[0].str()
+        hint = "; check the file's key and ssl.key.password" if "ssl.key.location failed" in text else ""
+        raise NoAnswer(_QUOTED.sub("", text) + hint) from None
+
+
 def connect(config: Mapping[str, Any], wait: float, topic: str | None = None, moment: float = _MOMENT) -> Admin:
     """Return a client after its first answer. Raises NoAnswer after ``wait`` seconds; its text shows no secret.
 
     The client asks for one topic, or for all. After ``moment`` seconds, a known reason for the silence ends the wait.
     """
-    if problem := no_login(config) or _no_address(config):
-        raise NoAnswer(problem)
     errors: list[KafkaError] = []
-    options: dict[str, Any] = {**ASKING, **config, "error_cb": errors.append}
-    try:
-        admin = AdminClient(options)
-    except KafkaException as failure:
-        text = failure.args[0].str()
-        hint = "; check the file's key and ssl.key.password" if "ssl.key.location failed" in text else ""
-        raise NoAnswer(_QUOTED.sub("", text) + hint) from None
+    options: dict[str, Any] = {**ASKING, **config}
+    admin = unconnected(options, error_cb=errors.append)
     setup = int(options["socket.connection.setup.timeout.ms"]) / 1000
     # Each step is short, because Python handles Ctrl-C only between two steps.
     began, passed, step, connected = time.monotonic(), 0.0, min(_STEP, moment), False

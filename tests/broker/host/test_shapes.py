@@ -85,6 +85,15 @@ def test_doctor_finds_all_internals_in_each_kafka(line: str) -> None:
     assert (finding.level, finding.text) == (Level.GOOD, ALL_THERE)
 
 
+def test_doctor_finds_classes_that_this_kafka_can_not_load() -> None:
+    names = ["org.quotahost.QuotaFenc", "org.quotahost.QuotaFence", "org.quotahost.MonitoredQuotaFence"]
+    named = [f"authorizer.class.name={name}" for name in names]
+    first, last = check_internals(broker_jars(VERSIONS["4.0"]).parent, named)
+    assert {first.level, last.level} == {Level.WRONG}
+    assert "authorizer.class.name=org.quotahost.QuotaFenc can't be loaded (java.lang.ClassNotFound" in first.text
+    assert f"{named[2]} can't be loaded (java.lang.NoClassDefFoundError: org/apache/kafka/common/metrics/M" in last.text
+
+
 @pytest.mark.parametrize(
     ("more", "level", "words"),
     [

@@ -109,7 +109,8 @@ def problems(known: "dict[str, str]", quotahost: str, jpype: str, process: str) 
     # The jar carries org.jpype, which fits exactly one version of jpype1.
     for name, needed in (("quotahost", quotahost), ("jpype1", jpype)):
         if needed and known[name] not in ("", needed):
-            yield f"it has {name} {known[name]}, this jar needs {needed}", install
+            ours = "put its own jar into Kafka's libs (`quotahost install`)"
+            yield f"it has {name} {known[name]}, this jar needs {needed}", f"{ours}, or {install}"
     if not known["jpype1"]:
         yield "jpype1 is not installed there", install
     child = "or set client.quota.callback.python.process=child"

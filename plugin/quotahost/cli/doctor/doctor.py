@@ -78,7 +78,10 @@ def doctor(
     text = "plugins and their properties are not checked: plugins are installed for the interpreter above"
     own = f"run its own doctor: {Path(interpreter.executable).with_name('quotahost')} doctor" if interpreter else ""
     elsewhere = Section("Plugins", [note(text, own)])
-    of_kafka = [installation.check_version(kafka_home), *installation.check_internals(kafka_home)] if kafka_home else []
+    of_kafka: list[Finding] = []
+    if kafka_home:
+        classes = broker.classes() if broker else []
+        of_kafka = [installation.check_version(kafka_home), *installation.check_internals(kafka_home, classes)]
     sections = [
         Section("Interpreter", of_interpreter),
         Section("Jar", list(installation.check_jar(kafka_home, interpreter))),

@@ -92,8 +92,9 @@ def _run(command: Sequence[str], **more: Any) -> subprocess.CompletedProcess[str
 
 
 def _last_words(done: subprocess.CompletedProcess[str], otherwise: str) -> str:
-    """The last line of the command's standard error."""
-    return printable(done.stderr.strip().rpartition("\n")[2] or otherwise)
+    """The last line of the command's standard error that has words, without the frame around an error of a command."""
+    lines = [line.strip(" │") for line in done.stderr.splitlines() if re.search(r"\w", line)]
+    return printable(lines[-1] if lines else otherwise)
 
 
 def check_python(interpreter: Interpreter) -> Iterator[Finding]:
@@ -184,14 +185,14 @@ def check_version(kafka_home: Path) -> Finding:
     return good(f"Kafka {text}")
 
 
-def check_internals(kafka_home: Path) -> Iterator[Finding]:
-    """A finding for each internal that quotahost uses and that the Kafka in this folder doesn't have."""
+def check_internals(kafka_home: Path, classes: Sequence[str] = ()) -> Iterator[Finding]:
+    """A finding for each internal that quotahost uses, and each ``PROPERTY=CLASS``, that this Kafka doesn't have."""
     libs, home = kafka_home.absolute() / "libs", os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java").absolute()) if home else "java"
     environment = {name: value for name, value in os.environ.items() if name not in _JVM_OPTIONS}
     try:
         ours = "" if jars_in(libs) else f":{carried_jar().path}"  # this package's jar, if Kafka has none
-        command = [java, "-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp", f"{libs}/*{ours}", _INTERNALS]
+        command = [java, "-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp", f"{libs}/*{ours}", _INTERNALS, *classes]
         done = _run(command, cwd="/", env=environment)  # no file in the working directory has an effect
         *lines, end = done.stdout.splitlines() or [""]
         if end != "end":  # for example, there is no Kafka in the folder
@@ -200,8 +201,8 @@ def check_internals(kafka_home: Path) -> Iterator[Finding]:
         yield note(f"the internals of Kafka that quotahost uses were not checked: {error}")
         return
     for line in lines:
-        level, _, sentence = line.partition("\t")
+        level, sentence, remedy = f"{line}\t{_MADE_FOR_IT}".split("\t")[:3]
         text = sentence.partition("; install")[0]  # the remedy has this part already
-        yield wrong(text, _MADE_FOR_IT) if level == "wrong" else weak(text, _MADE_FOR_IT)
+        yield wrong(text, remedy) if level == "wrong" else weak(text, remedy)
     if not lines:
         yield good("it has all internals that quotahost uses")

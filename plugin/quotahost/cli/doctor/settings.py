@@ -29,12 +29,12 @@ from quotahost.cli.console import Finding, Section, good, note, weak, wrong
 from quotahost.cli.doctor.topics import LOCAL_ALONE, OPEN, SEE_ALL, STANDARD, check_rights
 from quotahost.cli.property_files import AUTHORIZER, CLASS, CLASSES, FENCES, BrokerFile
 from quotahost.kafka.admin import BrokerConfig
-from quotahost.kafka.client import Admin, NoAnswer
-from quotahost.kafka.listeners import Listeners, no_login
+from quotahost.kafka.client import Admin, NoAnswer, unconnected
+from quotahost.kafka.listeners import Listeners
 from quotahost.model import LimitType, QuotaType, State
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.broker import Settings, describe, read_properties
-from quotahost.settings.declaration import PREFIX, SettingsError
+from quotahost.settings.declaration import PREFIX, SettingsError, declared
 from quotahost.settings.properties import SNAPSHOT_READERS
 from quotahost.settings.storage import match
 from quotahost.throttling import quota_windows
@@ -85,6 +85,10 @@ def _before_reading(broker: BrokerFile) -> Iterator[Finding]:
     for name in broker.unresolved:
         if name.startswith(PREFIX):
             yield note(f"{name} is not checked: a config provider of the broker resolves it")
+    ours = {declaration.name for declaration in declared(Settings)}
+    for name in broker.properties:
+        if name in ours or (name.startswith("client.quota") and not name.startswith(PREFIX)):
+            yield weak(f"{name} has no effect: names of quotahost begin with {PREFIX}", "correct the name")
 
 
 def check_stored(admin: Admin, against: str, broker: BrokerFile, config: Mapping[str, str]) -> Iterator[Finding]:
@@ -151,8 +155,12 @@ def _login(settings: Settings, broker: BrokerFile, listeners: Listeners) -> Iter
     if any("sasl." in name for name in broker.unresolved):
         return
     follows = {*SNAPSHOT_READERS, "cluster-quota"} & {*settings.factor_sources, *settings.supplier}
-    problem = no_login(client_config(settings, broker.properties, lambda ssl: {}))
-    if problem and (follows or settings.tasks):
+    config = client_config(settings, broker.properties, lambda ssl: {})
+    config.pop("bootstrap.servers", None)  # without an address, nothing connects
+    try:
+        if follows or settings.tasks:
+            unconnected(config)
+    except NoAnswer as problem:
         text = f"the plugins' Kafka client can't log in as this broker does: {problem}"
         yield wrong(text, f"a login of its own, {PREFIX}kafka.* (docs/security.md)")
     unknown = principal_at(listeners, listeners.inter_broker, lambda ssl: {"principal": "some"}) is None
@@ -284,6 +292,8 @@ def check_protection(settings: Settings, broker: BrokerFile) -> Iterator[Finding
 
 
 def _behind_the_fence(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
+    if settings.fence_authorizer in FENCES:
+        yield wrong(f"{_INNER} is the fence itself", f"{_INNER}=none, or the class of the cluster's own authorizer")
     acls = [name for name in _OF_ACLS if broker.get(name)]
     if settings.fence_authorizer == STANDARD and not acls:
         text = "behind the fence, StandardAuthorizer denies what no ACL allows, also to brokers"

@@ -54,6 +54,11 @@ def test_without_arguments_it_looks_at_its_own_interpreter(site: Path, package: 
         ("", 1, [f"{PREFIX}class is not set: this broker does not load quotahost"]),
         (f"{PREFIX}class=io.strimzi.Quotas", 1, [f"{PREFIX}class is io.strimzi.Quotas: this broker does not load"]),
         (f"{PREFIX}class=org.quotahost.MonitoredPythonQuotaCallback", 0, ["Nothing is wrong."]),
+        (f"{CLASS}{PREFIX}python.process=child \n", 0, ["Nothing is wrong."]),  # the broker drops the blank, too
+        (f"{CLASS}static.produce=1M\n", 0, ["static.produce has no effect: names of quotahost begin with"]),
+        (f"{CLASS}client.quota.calback.shadow=all\n", 0, ["client.quota.calback.shadow has no effect"]),
+        (f"{CLASS}{PREFIX}factor.source=snapshots\n{PREFIX}kafka.bootstrp.servers=b:9092\n", 1,
+         ["the plugins' Kafka client can't log in", 'No such configuration property: "bootstrp.servers"']),
         (f"{CLASS}{PREFIX}static.produc=1\n{PREFIX}validity=30\n", 1,
          [f"did you mean {PREFIX}static.produce?", "write 30s for seconds", "Something is WRONG"]),
         (f"{CLASS}{PREFIX}supplier=statik\n{PREFIX}factor.source=fixed\n{PREFIX}plugin.fixed.factor=2\n", 1,
@@ -65,8 +70,8 @@ def test_without_arguments_it_looks_at_its_own_interpreter(site: Path, package: 
         (f"{CLASS}config.providers=file\n{PROVIDED}", 0, [f"{PREFIX}static.produce is not checked: a config provider"]),
         (CLASS + PROVIDED, 1, [f"{PREFIX}static.produce="]),  # without providers Kafka takes the text literally
     ],
-    ids=["no class", "another class", "monitored", "wrong", "wrong plugins", "two sources of disks", "a broken plugin",
-         "markup", "provided", "no provider"],
+    ids=["no class", "another class", "monitored", "a blank", "no prefix", "misspelt prefix", "librdkafka's name",
+         "wrong", "wrong plugins", "two sources of disks", "a broken plugin", "markup", "provided", "no provider"],
 )  # fmt: skip
 def test_what_is_wrong_is_told_with_its_remedy_and_ends_with_1(
     site: Path, package: Path, tmp_path: Path, properties: str, code: int, words: list[str]
@@ -213,7 +218,8 @@ FACTS = {
         ({"libpython": "", "build": "LDLIBRARY=libpython3.12.a, Py_ENABLE_SHARED=0"},
          ["no shared libpython", "Py_ENABLE_SHARED=0", "apt install libpython3.12", "--enable-shared"]),
         ({"quotahost": ""}, ["quotahost is not installed there", " -m pip install quotahost-0.1.0-py3-none-any.whl"]),
-        ({"quotahost": "9.9.9"}, ["it has quotahost 9.9.9, this jar needs 0.1.0", "/opt/python -m pip install"]),
+        ({"quotahost": "9.9.9"}, ["it has quotahost 9.9.9, this jar needs 0.1.0",
+                                  "its own jar into Kafka's libs (`quotahost install`), or /opt/python -m"]),
         ({"jpype1": ""}, ["jpype1 is not installed there"]),
         ({"jpype1": "1.6.0"}, ["it has jpype1 1.6.0, this jar needs 1.7.1"]),
         ({"attach": ""}, ["no library for this platform", "linux x86-64 or aarch64", "python.process=child"])]),
@@ -263,10 +269,12 @@ def test_there_is_a_library_for_every_platform_that_is_promised(
 def test_a_program_that_is_no_python_is_an_error(tmp_path: Path) -> None:
     refused = script(tmp_path / "refused", "echo no such option >&2\nexit 2")
     silent = script(tmp_path / "silent", "")
+    command = script(tmp_path / "quotahost", "echo '│ No such option: -I │' >&2\necho '╰────╯' >&2\nexit 2")
     for path, words in {
         tmp_path / "none": "can't be run: No such file",
         refused: "not a working Python 3.11 or newer: no such option",
         silent: "not a working Python 3.11 or newer: no message",
+        command: "not a working Python 3.11 or newer: No such option: -I$",
     }.items():
         with pytest.raises(QuotahostError, match=words):
             ask(str(path))

@@ -156,6 +156,7 @@ Weak = Callable[..., list[tuple[str, str]]]
          ["super.users is set", "nobody's rights are checked"], f"{PREFIX}fence.authorizer={STANDARD}"),
         ([FENCE, FIXED, f".fence.authorizer={STANDARD}"],
          ["denies what no ACL allows, also to brokers; neither super.users nor"], f"{PREFIX}fence.authorizer=none"),
+        ([FENCE, FIXED, ".fence.authorizer=org.quotahost.QuotaFence"], ["is the fence itself"], "none"),
         ([FENCE, FIXED, ".max.mute=10s"], ["message.max.bytes"], f"{PREFIX}floor.bytes=104859,"),
         ([".factor.scope=topics"], ["factor.scope is topics, but authorizer.class.name is not the fence"], FENCE),
         ([FENCE, ".factor.source=log-dirs", ".factor.scope=topics"],

@@ -213,7 +213,7 @@ def test_credentials_that_are_not_understood_are_an_error_and_not_nobodys() -> N
 def test_the_file_of_javas_client_is_read_as_well(tmp_path: Path) -> None:
     tls = {"security.protocol": "ssl"}
     ca = tmp_path / "ca.pem"
-    pem = {"ssl.truststore.type": "PEM ", "ssl.truststore.location": str(ca), "ssl.enabled.protocols": "TLSv1.3"}
+    pem = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(ca), "ssl.enabled.protocols": "TLSv1.3"}
     with pytest.raises(QuotahostError, match=f"ssl.truststore.location={ca} can't be read: No such file"):
         in_librdkafkas_names(tls | pem)
     ca.touch()

@@ -103,9 +103,10 @@ public final class Internals {
 
     /**
      * Prints what a broker would report at its start about the Kafka on the class path: lines of {@code weak} or {@code wrong},
-     * a tab, and a sentence, and then {@code end}. If there is no Kafka, an exception ends the program.
+     * a sentence, and maybe its remedy, divided by tabs, and then {@code end}. If there is no Kafka, an exception ends the program.
+     * The arguments are PROPERTY=CLASS for each class that a broker of this Kafka is to load.
      */
-    public static void main(String[] args) throws ClassNotFoundException {
+    public static void main(String[] classes) throws ClassNotFoundException {
         Class.forName(OURS.get(0), false, Internals.class.getClassLoader());
         Set<String> lines = new LinkedHashSet<>();
         for (String name : OURS) {
@@ -116,6 +117,13 @@ public final class Internals {
             } catch (LinkageError e) {
                 // A Kafka without Monitorable cannot load the Monitored classes.
                 if (!name.contains("Monitored")) lines.add("wrong\tThis Kafka cannot load " + name + ": " + e);
+            }
+        }
+        for (String named : classes) {
+            try {
+                Class.forName(named.substring(named.indexOf('=') + 1), false, Internals.class.getClassLoader());
+            } catch (ClassNotFoundException | LinkageError e) {
+                lines.add("wrong\t" + named + " can't be loaded (" + e + ")\tcorrect the name, or put its jar into libs");
             }
         }
         tryAll();
