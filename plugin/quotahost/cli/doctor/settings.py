@@ -87,7 +87,7 @@ def _before_reading(broker: BrokerFile) -> Iterator[Finding]:
             yield note(f"{name} is not checked: a config provider of the broker resolves it")
     ours = {declaration.name for declaration in declared(Settings)}
     for name in broker.properties:
-        if name in ours or (name.startswith("client.quota") and not name.startswith(PREFIX)):
+        if name in ours or ("client.quota" in name.lower() and not name.startswith(PREFIX)):
             yield weak(f"{name} has no effect: names of quotahost begin with {PREFIX}", "correct the name")
 
 

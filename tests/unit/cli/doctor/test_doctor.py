@@ -56,7 +56,7 @@ def test_without_arguments_it_looks_at_its_own_interpreter(site: Path, package: 
         (f"{PREFIX}class=org.quotahost.MonitoredPythonQuotaCallback", 0, ["Nothing is wrong."]),
         (f"{CLASS}{PREFIX}python.process=child \n", 0, ["Nothing is wrong."]),  # the broker drops the blank, too
         (f"{CLASS}static.produce=1M\n", 0, ["static.produce has no effect: names of quotahost begin with"]),
-        (f"{CLASS}client.quota.calback.shadow=all\n", 0, ["client.quota.calback.shadow has no effect"]),
+        (f"{CLASS}Client.quota.calback.shadow=all\n", 0, ["Client.quota.calback.shadow has no effect"]),
         (f"{CLASS}{PREFIX}factor.source=snapshots\n{PREFIX}kafka.bootstrp.servers=b:9092\n", 1,
          ["the plugins' Kafka client can't log in", 'No such configuration property: "bootstrp.servers"']),
         (f"{CLASS}{PREFIX}static.produc=1\n{PREFIX}validity=30\n", 1,
