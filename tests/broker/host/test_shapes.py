@@ -90,8 +90,8 @@ def test_doctor_finds_classes_that_this_kafka_can_not_load() -> None:
     named = [f"authorizer.class.name={name}" for name in names]
     first, last = check_internals(broker_jars(VERSIONS["4.0"]).parent, named)
     assert {first.level, last.level} == {Level.WRONG}
-    assert "authorizer.class.name=org.quotahost.QuotaFenc can't be loaded (java.lang.ClassNotFound" in first.text
-    assert f"{named[2]} can't be loaded (java.lang.NoClassDefFoundError: org/apache/kafka/common/metrics/M" in last.text
+    assert "This Kafka cannot load authorizer.class.name=org.quotahost.QuotaFenc: java.lang.ClassNotFound" in first.text
+    assert f"cannot load {named[2]}: java.lang.NoClassDefFoundError: org/apache/kafka/common/metrics/M" in last.text
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.metrics.Monitorable;
@@ -109,21 +110,17 @@ public final class Internals {
     public static void main(String[] classes) throws ClassNotFoundException {
         Class.forName(OURS.get(0), false, Internals.class.getClassLoader());
         Set<String> lines = new LinkedHashSet<>();
-        for (String name : OURS) {
+        for (String given : Stream.concat(OURS.stream(), Arrays.stream(classes)).toList()) {
+            String name = given.substring(given.indexOf('=') + 1);
             try {
                 Class<?> ours = Class.forName(name, false, Internals.class.getClassLoader());
                 List<String> unserved = unserved(ours);
                 if (!unserved.isEmpty()) lines.add("wrong\t" + sentence(ours, unserved));
-            } catch (LinkageError e) {
-                // A Kafka without Monitorable cannot load the Monitored classes.
-                if (!name.contains("Monitored")) lines.add("wrong\tThis Kafka cannot load " + name + ": " + e);
-            }
-        }
-        for (String named : classes) {
-            try {
-                Class.forName(named.substring(named.indexOf('=') + 1), false, Internals.class.getClassLoader());
             } catch (ClassNotFoundException | LinkageError e) {
-                lines.add("wrong\t" + named + " can't be loaded (" + e + ")\tcorrect the name, or put its jar into libs");
+                String problem = "wrong\tThis Kafka cannot load " + given + ": " + e;
+                // A Kafka without Monitorable cannot load the Monitored classes.
+                if (!given.equals(name)) lines.add(problem + "\tcorrect the name, or put its jar into libs");
+                else if (!name.contains("Monitored")) lines.add(problem);
             }
         }
         tryAll();
