@@ -39,7 +39,10 @@ def version_of(distribution: str, path: "list[str]") -> str:
     from importlib import metadata
 
     found = next(iter(metadata.distributions(name=distribution, path=path)), None)
-    return found.version if found else ""
+    if found is None:
+        return ""
+    # pip under a strict umask makes files that the broker's user can't read: then the metadata seem empty.
+    return found.version if "Version" in found.metadata else "in files that this user can't read"
 
 
 def libpython() -> str:

@@ -292,6 +292,8 @@ def test_an_environment_has_the_packages_of_pythonpath_and_only_an_interpreter_i
     distribute_quotahost(tmp_path / "site")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
     assert ask(str(bare)).quotahost == "0.1.0"
+    (tmp_path / "site" / "quotahost-0.1.0.dist-info" / "METADATA").write_text("")  # without the right it seems empty
+    assert ask(str(bare)).quotahost == "in files that this user can't read"
 
 
 @pytest.mark.parametrize(
