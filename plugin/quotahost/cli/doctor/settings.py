@@ -161,7 +161,8 @@ def _login(settings: Settings, broker: BrokerFile, listeners: Listeners) -> Iter
         if follows or settings.tasks:
             unconnected(config)
     except NoAnswer as problem:
-        text = f"the plugins' Kafka client can't log in as this broker does: {problem}"
+        how = f"{PREFIX}kafka.* says" if settings.kafka else "this broker does"
+        text = f"the plugins' Kafka client can't log in as {how}: {problem}"
         yield wrong(text, f"a login of its own, {PREFIX}kafka.* (docs/security.md)")
     unknown = principal_at(listeners, listeners.inter_broker, lambda ssl: {"principal": "some"}) is None
     if unknown and not settings.excluded_principals:
