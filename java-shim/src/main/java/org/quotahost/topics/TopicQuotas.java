@@ -50,7 +50,7 @@ public final class TopicQuotas {
     private volatile double share;
     private volatile Over over = Over.NOTHING;
     private final Map<String, InShadow> shadows = new ConcurrentHashMap<>();
-    private final TopicUse.OneMinuteRate total = new TopicUse.OneMinuteRate();
+    private volatile TopicUse.OneMinuteRate total = new TopicUse.OneMinuteRate();
     private final Map<String, TopicUse> topics = new ConcurrentHashMap<>();
     /** The thresholds of the last reading. */
     private Thresholds applied;
@@ -140,9 +140,12 @@ public final class TopicQuotas {
         turnedBack.forEach(use -> use.turnedBack.reset());
     }
 
+    /** Forgets the readings, too: bytes that come in while there are no quotas must not count when there are some again. */
     private void end() {
         applied = null;
         share = 0;
+        total = new TopicUse.OneMinuteRate();
+        topics.clear();
         turnBack(Map.of(), null);
     }
 

@@ -253,6 +253,22 @@ class TopicQuotasTest {
         assertTrue(passes("greedy"));
     }
 
+    /** An operator may switch topic quotas off for a backfill, and on again after it. */
+    @Test
+    void whatCameInWhileThereWereNoQuotasDoesNotCountWhenTheyComeBack() {
+        var offers = Map.of("steady", 2_000_000.0, "modest", 500_000.0);
+        configure(TOTAL, Map.of("steady", 1_900_000.0));
+        run(60, offers);
+        configure(Double.NaN, Map.of());
+        run(3_000, Map.of("steady", 50_000_000.0, "modest", 500_000.0));
+        run(600, offers);
+
+        configure(TOTAL, Map.of("steady", 1_900_000.0));
+
+        assertEquals(0, run(60, offers), "ms for which a topic was turned back");
+        assertEquals(2_500_000, quotas.rate(), 25_000);
+    }
+
     @Proves("v1.logged")
     @ParameterizedTest
     @CsvSource({"1, 1", "100, " + TopicQuotas.TOPICS_PER_LINE})
