@@ -44,9 +44,12 @@ final class StandIns {
 
     /**
      * A client that came while the factor was low had no limit of its own until it was measured. Its stand-in goes down in the
-     * steps of a tap (Windows.stepShare), each when Kafka has forgotten what was sent before the previous step.
+     * steps of a tap (Windows.stepShare), each when Kafka has forgotten what was sent before the previous step. It waits while
+     * the factor is 1 for a moment, and a step is smaller if the factor has fallen since the previous one.
+     *
+     * @param highest the highest factor since the previous step
      */
-    private record Late(Scope scope, int type, double rate, int since) {}
+    private record Late(Tags tags, int type, double rate, int since, double highest) {}
 
     StandIns(Scopes scopes) {
         this.scopes = scopes;
@@ -66,10 +69,11 @@ final class StandIns {
             });
             kept = still[0];
         }
+        boolean changed = false;
+        for (int left = late.size(); second && left > 0; left--) changed |= lower(late.poll(), rule, low, now);
         if (!low) {
             due.clear();
-            late.clear();
-            return false;
+            return changed;
         }
         int since = now - (falls ? rule.backBeats() : BEATS_PER_SECOND);
         if (due.isEmpty() && (falls || second)) {
@@ -78,8 +82,6 @@ final class StandIns {
                 if (scope.lacksStandIn(PRODUCE, rule, since) != null || scope.lacksStandIn(FETCH, rule, since) != null) due.add(scope);
             });
         }
-        boolean changed = false;
-        for (int left = late.size(); second && left > 0; left--) changed |= lower(late.poll(), rule, now);
         for (int left = MOST_AT_ONCE; left > 0 && !due.isEmpty(); left--) changed |= measure(due.poll(), rule, now);
         if (due.isEmpty()) lookedAt = dueAt;
         return changed;
@@ -97,25 +99,29 @@ final class StandIns {
             Double limit = rule.limit(tags, type);
             boolean isFull = isLate && tags.inUse(type, now) >= back, heldBack = isFull && limit != null && rate >= NEAR * limit;
             if (!(rate >= rule.all()[type].floor()) || heldBack) continue;
-            double step = isFull ? rule.windows().stepShare() / rule.of(tags, type).factor() : 1;
+            double factor = rule.of(tags, type).factor(), step = isFull ? rule.windows().stepShare() / factor : 1;
             kept = true;
             scope.standIn(type, Math.min(Math.max(1, step), MOST_ABOVE) * rate);
-            if (step > 1) late.add(new Late(scope, type, rate, now));
+            if (step > 1) late.add(new Late(tags, type, rate, now, factor));
             changed = true;
         }
         return changed;
     }
 
-    private boolean lower(Late each, Rule rule, int now) {
-        double before = each.scope.standIn(each.type);
+    private boolean lower(Late each, Rule rule, boolean low, int now) {
+        Scope scope = each.tags.scope;
+        double before = scope.standIn(each.type), factor = rule.of(each.tags, each.type).factor();
         if (Double.isNaN(before)) return false; // it was forgotten in this second
-        if (now - each.since < rule.backBeats()) {
-            late.add(each);
+        double highest = Math.max(each.highest, factor), step = rule.windows().stepShare();
+        int since = low ? each.since : now;
+        if (now - since < rule.backBeats()) {
+            late.add(new Late(each.tags, each.type, each.rate, since, highest));
             return false;
         }
-        double next = Math.max(each.rate, before * rule.windows().stepShare());
-        each.scope.standIn(each.type, next);
-        if (next > each.rate) late.add(new Late(each.scope, each.type, each.rate, now));
+        if (highest > factor) step = Math.min(1, step * highest / factor);
+        double next = Math.max(each.rate, before * step);
+        scope.standIn(each.type, next);
+        if (next > each.rate) late.add(new Late(each.tags, each.type, each.rate, now, factor));
         return true;
     }
 }

@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.ref.WeakReference;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import javax.management.JMException;
@@ -14,6 +16,8 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.QuotaFence;
 import org.quotahost.fence.FenceFixture;
 import org.quotahost.inbox.Inbox;
@@ -91,19 +95,39 @@ class StandInsTest {
     /** Kafka mutes for (rate - limit) / limit x window. With the usage times the factor at once, the client was muted for 99 s. */
     @Test
     void whoComesWhileTheFactorIsLowIsMutedForNoLongerThanMaxMuteOnceItIsMeasured() throws JMException {
+        comesAtAFactorOfATenth();
+        assertEquals(300.0, lowered(60));
+    }
+
+    /** For example, the host hangs for some seconds longer than validity, and fallback.action is OPEN. */
+    @ParameterizedTest
+    @ValueSource(ints = {0, 5, 11})
+    void theSameHoldsIfTheFactorIsOneForAMomentMeanwhile(int seconds) throws JMException {
+        comesAtAFactorOfATenth();
+        lowered(14 + seconds);
+        table.fallback(1.0);
+        goOn(5);
+        table.fallback(null);
+        assertEquals(300.0, lowered(80));
+    }
+
+    private void comesAtAFactorOfATenth() throws JMException {
         table.configureTap(11, 1_000, 30_000);
         table.configure(100, 3_600, 10, new String[] {"PRODUCE"}, new double[] {1e8, 1e8, 1e8, 1e8}, Tables.ALL);
         table.factor(0.1, "", null);
         stay(60);
         uses(3_000);
-        double last = 3_000;
-        for (int second = 0; second < 60; second++) {
-            Double limit = goOn(1);
-            if (limit >= last) continue;
-            assertTrue((last - limit) / limit * 12 <= 30.01, "from " + last + " to " + limit);
-            last = limit;
+    }
+
+    /** Lets the client send as much as it may, and returns its last limit. */
+    private double lowered(int seconds) {
+        List<Double> limits = new ArrayList<>();
+        for (int beat = 0; beat < 5 * seconds; beat++) {
+            limits.add(Math.min(3_000, goOn(0.2)));
+            double limit = limits.get(beat), highest = Collections.max(limits.subList(Math.max(0, beat - 60), beat + 1));
+            assertTrue((highest - limit) / limit * 12 <= 30.01, "from " + highest + " to " + limit);
         }
-        assertEquals(300.0, last);
+        return limits.get(limits.size() - 1);
     }
 
     /** For example, a stream processor that has nothing to write for a while: fetches fill none of the windows of PRODUCE. */
