@@ -12,9 +12,9 @@ import java.util.ArrayDeque;
  *
  * <p>If a client was there before the factor fell, its stand-in is its usage at that time, also if the fall was a PAUSE that
  * the fence holds, or if the client begins to write to affected topics later. A client that comes later is measured when it has
- * filled Kafka's windows, unless its limit holds it back: then nobody knows what it would use. Until then, and while it uses
- * less than the floor, the newcomers' rate is used. Kafka asks for no tags for a request that the fence turns back, so a client
- * that comes in a PAUSE begins after the PAUSE. The stand-in is dropped when the limits of its scope are back where they were,
+ * filled Kafka's windows, unless its limit holds it back, or rises: then nobody knows what it would use. Until then, and while it
+ * uses less than the floor, the newcomers' rate is used. Kafka asks for no tags for a request that the fence turns back, so a
+ * client that comes in a PAUSE begins after the PAUSE. The stand-in is dropped when the limits of its scope are back where they were,
  * even if other limits are low. Until then Kafka's windows contain what was sent with lower limits, and if the factor falls
  * again, limits follow at once.
  */
@@ -22,7 +22,7 @@ final class StandIns {
     /** The types whose rates are bytes/s. */
     private static final int[] TYPES = {PRODUCE, FETCH};
     /** A client whose rate is this near to its limit swings around the limit, since Kafka measures in samples. */
-    private static final double NEAR = 0.9;
+    static final double NEAR = 0.9;
     /** The largest ratio of a stand-in to the measured usage; a factor may be 0. */
     private static final double MOST_ABOVE = 1_000;
     /** A reading takes some microseconds. If there are more in one beat, the rest waits for the next beat. */
@@ -92,14 +92,19 @@ final class StandIns {
         boolean changed = false;
         for (int type : TYPES) {
             Tags tags = scope.lacksStandIn(type, rule, now - back);
-            // At the fall no client is held back yet. Later, a client that had other tags until now is not held back either.
+            // At the fall no client is held back yet, nor is one later that until now had its own tags without a limit.
             boolean isLate = tags != null && rule.of(tags, type).measured();
             if (tags == null || isLate && scope.inUse(type, now, back) < back) continue;
-            double rate = scope.rate(type);
+            double rate = scope.rate(type), factor = rule.of(tags, type).factor();
             Double limit = rule.limit(tags, type);
-            boolean isFull = isLate && tags.inUse(type, now) >= back, heldBack = isFull && limit != null && rate >= NEAR * limit;
+            int used = tags.inUse(type, now);
+            boolean isFull = isLate && used >= back;
+            // Kafka's rate is a mean: while a limit rises, the rate is far below the limit that holds the client back.
+            boolean rises = now - rule.of(tags, type).roseAt() < back || tags.group != null && used < 2 * back;
+            boolean heldBack = isFull ? limit != null && (rises || rate >= NEAR * limit)
+                    : tags == scope.own ? isLate : rule.limit(scope.own, type) != null;
             if (!(rate >= rule.all()[type].floor()) || heldBack) continue;
-            double factor = rule.of(tags, type).factor(), step = isFull ? rule.windows().stepShare() / factor : 1;
+            double step = isFull ? rule.windows().stepShare() / factor : 1;
             kept = true;
             scope.standIn(type, Math.min(Math.max(1, step), MOST_ABOVE) * rate);
             if (step > 1) late.add(new Late(tags, type, rate, now, factor));

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.ref.WeakReference;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -33,6 +34,7 @@ class StandInsTest {
     private final Beans kafka = new Beans();
     private QuotaFence fence;
     private long ms;
+    private final ArrayDeque<Double> sent = new ArrayDeque<>();
 
     @BeforeEach
     void alice() {
@@ -225,6 +227,37 @@ class StandInsTest {
         assertEquals(50.0, goOn(30));
     }
 
+    /** Kafka's rate is a mean: while a limit rises, the rate is far below the limit that holds the client back. */
+    @Test
+    void whoIsHeldBackWhileItsLimitRisesIsNotMeasured() throws JMException {
+        fence = FenceFixture.fence("none", Map.of());
+        table.configureTap(11, 1_000, 30_000);
+        table.factor(0.2, "", null);
+        stay(60);
+        sendsAllThatItMay(60, false);
+        table.factor(0.6, "", null);
+        assertEquals(60.0, sendsAllThatItMay(60, false));
+        table.factor(0, "", null);
+        goOn(60, REQUEST);
+        table.factor(0.5, "", null);
+        assertEquals(50.0, sendsAllThatItMay(60, false), "after a PAUSE");
+
+        table.budgets(List.of(Tables.budget("team", 0.9, "orders")));
+        assertEquals(50.0, sendsAllThatItMay(60, true), "with slowed tags");
+        table.factor(1, "", null);
+        assertEquals(90.0, sendsAllThatItMay(60, true), "and the budget's factor");
+    }
+
+    private double sendsAllThatItMay(int seconds, boolean toBudget) throws JMException {
+        for (int beat = 0; beat < seconds * 5; beat++) {
+            if (toBudget) writing(0);
+            sent.add(goOn(0.2));
+            if (sent.size() > 55) sent.remove();
+            uses(sent.stream().mapToDouble(Double::doubleValue).sum() / 55);
+        }
+        return sent.getLast();
+    }
+
     /** For example, after a start in a PAUSE, or if a file fills the disk at once. Kafka asks for no tags of producers in a PAUSE. */
     @Test
     void whoWasTurnedBackInAPauseIsMeasuredWhenKafkasWindowsAreFullOfWhatItWritesAfterwards() throws JMException {
@@ -237,7 +270,7 @@ class StandInsTest {
         assertEquals(50.0, goOn(11), 2);
 
         uses(40);
-        assertEquals(20.0, goOn(5));
+        assertEquals(20.0, goOn(16), "its limit rises for 12 s, and then Kafka's windows become full of what it writes");
     }
 
     /** Otherwise it has the newcomers' rate until Kafka's windows are full, and is measured while it makes up for the PAUSE. */
