@@ -63,13 +63,15 @@ final class Scope {
     }
 
     /**
-     * Forgets the stand-in if the limits of all tags are as before the fall; the next fall measures it anew. Slowed tags whose
-     * last use is older than all that Kafka has of the own tags do not count. Returns whether the stand-in is kept.
+     * Forgets the stand-in if the limits of all tags are as before the fall; the next fall measures it anew. Slowed tags do not
+     * count if their last use is older than all that Kafka has of the own tags, or, when their group is slowed no longer, than
+     * all that Kafka has. Returns whether the stand-in is kept.
      */
-    boolean keepUntilOver(int type, Rule rule) {
+    boolean keepUntilOver(int type, Rule rule, int now) {
         if (Double.isNaN(standIn[type])) return false;
-        boolean over = rule.isOver(own, type) && slowed.values().stream()
-                .allMatch(tags -> rule.isOver(tags, type) || own.seen(type) - tags.seen(type) >= rule.backBeats());
+        boolean over = rule.isOver(own, type) && slowed.values().stream().allMatch(tags -> rule.slows(tags)
+                ? rule.isOver(tags, type) || own.seen(type) - tags.seen(type) >= rule.backBeats()
+                : now - tags.seen(type) >= rule.backBeats());
         if (over) standIn(type, Double.NaN);
         return !over;
     }

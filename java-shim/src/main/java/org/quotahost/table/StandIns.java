@@ -65,7 +65,7 @@ final class StandIns {
             walkedAt = now;
             boolean[] still = {false};
             if (kept) scopes.forEach(scope -> {
-                for (int type : TYPES) still[0] |= scope.keepUntilOver(type, rule);
+                for (int type : TYPES) still[0] |= scope.keepUntilOver(type, rule, now);
             });
             kept = still[0];
         }

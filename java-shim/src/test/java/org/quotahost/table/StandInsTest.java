@@ -354,6 +354,27 @@ class StandInsTest {
         assertEquals(2_000.0, goOn(6));
     }
 
+    /** Its budget was removed some seconds before: Kafka's windows still contain what it sent with slowed tags. */
+    @Test
+    void whoWasSlowedByABudgetUntilAMomentAgoIsNotMeasuredAnew() throws JMException {
+        fence = FenceFixture.fence("none", Map.of());
+        table.configureTap(11, 1_000, 30_000);
+        uses(4_000);
+        goOn(20);
+        table.budgets(List.of(Tables.budget("team", 0.1, "orders")));
+        writing(60);
+        assertEquals(400.0, goOn(0));
+        table.budgets(List.of());
+        assertNull(goOn(3));
+        uses(1_500);
+        table.factor(0.5, "", null);
+        assertEquals(2_000.0, goOn(20));
+        table.factor(1, "", null);
+        assertNull(goOn(30));
+        table.factor(0.5, "", null);
+        assertEquals(750.0, goOn(20), "but it is measured anew later");
+    }
+
     @Test
     void whoIsHeldBackByABudgetIsNotMeasured() throws JMException {
         fence = FenceFixture.fence("none", Map.of());
