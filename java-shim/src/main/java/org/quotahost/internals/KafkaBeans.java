@@ -115,10 +115,10 @@ public final class KafkaBeans {
         /** The reading of tags for which Kafka has no sensor. */
         public static final Reading NOTHING = new Reading(Double.NaN, Double.NaN, Double.NaN);
 
-        /** Returns the reading of both together. */
+        /** Returns the reading of both together. A delay is unknown if Kafka has not delayed a response with these tags lately. */
         public Reading and(Reading more) {
             return this == NOTHING ? more : more == NOTHING ? this : new Reading(rate + more.rate,
-                    Math.max(delayMs, more.delayMs), Math.min(tokens, more.tokens));
+                    Double.isNaN(delayMs) || more.delayMs > delayMs ? more.delayMs : delayMs, Math.min(tokens, more.tokens));
         }
     }
 

@@ -220,9 +220,6 @@ public final class FactorInForce {
         private boolean openBeforePause = true;
         /** The last beat at which clients without a quota were unlimited and not held, by quota type. */
         private final int[] openAt = new int[QuotaTable.TYPES];
-        /** The last beat at which a tap had risen by a tenth, and its lowest value since then. */
-        private final int[] roseAt = new int[QuotaTable.TYPES];
-        private final double[] low = new double[QuotaTable.TYPES];
 
         Taps(int beat) {
             Arrays.fill(openAt, beat);
@@ -237,10 +234,6 @@ public final class FactorInForce {
                 double own = inShadow() ? 1 : ofType(at).value, towards = multiplied ? Math.min(factor, own) : own;
                 taps[at].step(windows, towards, isHeld, nowMs);
                 double value = taps[at].value();
-                if (value > low[at] / StandIns.NEAR) {
-                    low[at] = value;
-                    roseAt[at] = beat;
-                } else low[at] = Math.min(low[at], value);
                 if (at == PRODUCE && factor > 0) openBeforePause = towards >= 1;
                 boolean open = isHeld ? openBeforePause : towards >= 1;
                 double aim = isHeld ? value : towards; // a factor of 0 that the fence holds does not apply to the limits
@@ -248,7 +241,7 @@ public final class FactorInForce {
                 if (!hasFallen) openAt[at] = beat;
                 typeRules[at] = !multiplied && own >= 1 && value >= 1 ? TypeRule.NONE
                         : new TypeRule(value, aim, open, floor(type), multiplied,
-                                hasFallen ? openAt[at] : Tags.NEVER, hasFallen && lookedAt - openAt[at] > 0, roseAt[at]);
+                                hasFallen ? openAt[at] : Tags.NEVER, hasFallen && lookedAt - openAt[at] > 0);
             }
             return typeRules;
         }

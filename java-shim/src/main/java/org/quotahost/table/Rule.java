@@ -30,12 +30,10 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, b
      * @param multiplied factor.quota.types has the type: marked clients have slowed tags, whatever factors of single types are
      * @param fellAt the last beat before the factor fell, or before a PAUSE that the fence holds; NEVER at a factor of 1
      * @param measured stand-ins have been measured since then; before that, clients without a quota have no limit
-     * @param roseAt the last beat at which the factor had risen by a tenth
      */
-    record TypeRule(double factor, double aim, boolean open, double floor, boolean multiplied, int fellAt, boolean measured,
-            int roseAt) {
+    record TypeRule(double factor, double aim, boolean open, double floor, boolean multiplied, int fellAt, boolean measured) {
         /** The rule of a type that no factor multiplies. */
-        static final TypeRule NONE = new TypeRule(1, 1, true, 0, false, Tags.NEVER, false, Tags.NEVER);
+        static final TypeRule NONE = new TypeRule(1, 1, true, 0, false, Tags.NEVER, false);
 
         private boolean hasFallen() {
             return fellAt != Tags.NEVER;

@@ -5,6 +5,7 @@ import static org.quotahost.table.FactorInForce.PRODUCE;
 import static org.quotahost.table.QuotaTable.BEATS_PER_SECOND;
 
 import java.util.ArrayDeque;
+import org.quotahost.internals.KafkaBeans.Reading;
 
 /**
  * The stand-ins: the measured usage of clients without a quota, which a factor multiplies in place of a quota; the watch
@@ -12,7 +13,7 @@ import java.util.ArrayDeque;
  *
  * <p>If a client was there before the factor fell, its stand-in is its usage at that time, also if the fall was a PAUSE that
  * the fence holds, or if the client begins to write to affected topics later. A client that comes later is measured when it has
- * filled Kafka's windows, unless its limit holds it back, or rises: then nobody knows what it would use. Until then, and while it
+ * filled Kafka's windows, unless its limit has delayed it lately: then nobody knows what it would use. Until then, and while it
  * uses less than the floor, the newcomers' rate is used. Kafka asks for no tags for a request that the fence turns back, so a
  * client that comes in a PAUSE begins after the PAUSE. The stand-in is dropped when the limits of its scope are back where they were,
  * even if other limits are low. Until then Kafka's windows contain what was sent with lower limits, and if the factor falls
@@ -22,7 +23,7 @@ final class StandIns {
     /** The types whose rates are bytes/s. */
     private static final int[] TYPES = {PRODUCE, FETCH};
     /** A client whose rate is this near to its limit swings around the limit, since Kafka measures in samples. */
-    static final double NEAR = 0.9;
+    private static final double NEAR = 0.9;
     /** The largest ratio of a stand-in to the measured usage; a factor may be 0. */
     private static final double MOST_ABOVE = 1_000;
     /** A reading takes some microseconds. If there are more in one beat, the rest waits for the next beat. */
@@ -95,14 +96,13 @@ final class StandIns {
             // At the fall no client is held back yet, nor is one later that until now had its own tags without a limit.
             boolean isLate = tags != null && rule.of(tags, type).measured();
             if (tags == null || isLate && scope.inUse(type, now, back) < back) continue;
-            double rate = scope.rate(type), factor = rule.of(tags, type).factor();
+            Reading read = scope.read(type, false).and(scope.read(type, true));
+            double rate = read.rate(), factor = rule.of(tags, type).factor();
             Double limit = rule.limit(tags, type);
-            int used = tags.inUse(type, now);
-            boolean isFull = isLate && used >= back;
-            // Kafka's rate is a mean: while a limit rises, the rate is far below the limit that holds the client back.
-            boolean rises = now - rule.of(tags, type).roseAt() < back || tags.group != null && used < 2 * back;
-            boolean heldBack = isFull ? limit != null && (rises || rate >= NEAR * limit)
-                    : tags == scope.own ? isLate : rule.limit(scope.own, type) != null;
+            boolean isFull = isLate && tags.inUse(type, now) >= back;
+            boolean limited = isFull ? limit != null : tags == scope.own ? isLate : rule.limit(scope.own, type) != null;
+            // The rate alone does not tell: it is low after a mute, and while a limit rises.
+            boolean heldBack = limited && (read.delayMs() > 0 || isFull && rate >= NEAR * limit);
             if (!(rate >= rule.all()[type].floor()) || heldBack) continue;
             double step = isFull ? rule.windows().stepShare() / factor : 1;
             kept = true;
