@@ -177,7 +177,7 @@ public final class QuotaTable {
 
     /**
      * Sets clients.max, clients.idle (in s), floor.bytes, factor.quota.types and newcomers.* (NaN for unlimited). All except
-     * max may change while the broker runs.
+     * the first two may change while the broker runs.
      *
      * @param measured the quota types for which clients without a quota are measured, too, since a factor may act on their
      *     usage or a plugin reads it. For all other types these clients have no sensors of their own

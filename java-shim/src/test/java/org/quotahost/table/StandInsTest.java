@@ -22,6 +22,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.QuotaFence;
 import org.quotahost.fence.FenceFixture;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.internals.KafkaBeans.Reading;
 import org.quotahost.table.QuotaTable.SlowedTopics;
 import org.quotahost.util.Beans;
 
@@ -422,9 +423,12 @@ class StandInsTest {
     void theSlowedTagsCountWithTheOwnOnes() throws JMException {
         Scope scope = table.scopes.find("alice", "app").scope;
         scope.slowed(SlowedTopics.VOLUMES);
-        kafka.show("Produce", ",user=alice,client-id=app", 100, 0);
-        kafka.show("Produce", ",user=\"<slowed alice>\",client-id=app", 30, 0);
+        kafka.show("Produce", ",user=alice,client-id=app", 100, Double.NaN); // Kafka has not delayed it lately
+        kafka.show("Produce", ",user=\"<slowed alice>\",client-id=app", 30, 20);
+        Reading own = scope.read(Tables.PRODUCE, false), slowed = scope.read(Tables.PRODUCE, true);
 
         assertEquals(130.0, scope.rate(Tables.PRODUCE));
+        assertEquals(20, own.and(slowed).delayMs());
+        assertEquals(20, slowed.and(own).delayMs());
     }
 }
