@@ -88,8 +88,9 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, b
         double factor = Math.min(typeRule.factor, Math.max(typeRule.factor, typeRule.aim) * share);
         if (factor >= 1 || typeRule == TypeRule.NONE) return unlimited ? null : base;
         double whole = unlimited ? scope.standIn(type) : base;
-        // Without a quota a client has no limit until stand-ins are measured, unless it has one, or those of a fall for all were.
-        boolean isNew = !typeRule.measured && !all[type].measured && Double.isNaN(whole);
+        // Without a quota a client has no limit until stand-ins are measured, unless it may have one by another factor already.
+        boolean isNew = !typeRule.measured && !all[type].measured && (Double.isNaN(whole) || tags.group == null
+                || slowed.values().stream().noneMatch(ofGroup -> ofGroup[type].measured));
         if (unlimited && (isNew || share >= 1 && typeRule.open)) return null;
         if (Double.isNaN(whole)) whole = scope.scopes.newcomers.base(type);
         if (Double.isNaN(whole)) return factor > 0 ? null : Double.valueOf(typeRule.floor);

@@ -76,15 +76,14 @@ final class Scope {
         return !over;
     }
 
-    /** Returns the tags in use since a beat whose limit lacks a stand-in, those with the latest fall; null if there are none. */
+    /** Returns the tags in use since a beat that need a (new) stand-in, those with the latest fall; null if there are none. */
     Tags lacksStandIn(int type, Rule rule, int since) {
-        if (!Double.isNaN(standIn[type])) return null;
         Tags last = own.seen(type) - since >= 0 && rule.usesStandIn(own, type) ? own : null;
         for (Tags tags : slowed.values()) {
             boolean lacks = tags.seen(type) - since >= 0 && rule.usesStandIn(tags, type);
             if (lacks && (last == null || rule.of(tags, type).fellAt() > rule.of(last, type).fellAt())) last = tags;
         }
-        return last;
+        return last == null || Double.isNaN(standIn[type]) || !rule.of(last, type).measured() ? last : null;
     }
 
     Tags slowed(String group) {

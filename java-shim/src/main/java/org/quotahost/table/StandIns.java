@@ -15,9 +15,9 @@ import org.quotahost.internals.KafkaBeans.Reading;
  * the fence holds, or if the client begins to write to affected topics later. A client that comes later is measured when it has
  * filled Kafka's windows, unless its limit has delayed it lately: then nobody knows what it would use. Until then, and while it
  * uses less than the floor, the newcomers' rate is used. Kafka asks for no tags for a request that the fence turns back, so a
- * client that comes in a PAUSE begins after the PAUSE. The stand-in is dropped when the limits of its scope are back where they were,
- * even if other limits are low. Until then Kafka's windows contain what was sent with lower limits, and if the factor falls
- * again, limits follow at once.
+ * client that comes in a PAUSE begins after the PAUSE. The stand-in is dropped when the limits of its scope are back where they
+ * were, even if other limits are low. Until then Kafka's windows contain what was sent with lower limits. If the factor falls
+ * again before that, usage counts if it is above the stand-in: nothing limited the client in between.
  */
 final class StandIns {
     /** The types whose rates are bytes/s. */
@@ -44,13 +44,13 @@ final class StandIns {
     private boolean kept;
 
     /**
-     * A client that came while the factor was low had no limit of its own until it was measured. Its stand-in goes down in the
-     * steps of a tap (Windows.stepShare), each when Kafka has forgotten what was sent before the previous step. It waits while
-     * the factor is 1 for a moment, and a step is smaller if the factor has fallen since the previous one.
+     * A client had no limit of its own until it was measured, while limits were low or still rising. Its stand-in goes down to a
+     * rate in the steps of a tap (Windows.stepShare), each when Kafka has forgotten what was sent before the previous step. It
+     * waits while the factor is 1 for a moment, and a step is smaller if the factor has fallen since the previous one.
      *
      * @param highest the highest factor since the previous step
      */
-    private record Late(Tags tags, int type, double rate, int since, double highest) {}
+    private record Late(Tags tags, int type, double rate, int since, double standIn, double highest) {}
 
     StandIns(Scopes scopes) {
         this.scopes = scopes;
@@ -93,21 +93,25 @@ final class StandIns {
         boolean changed = false;
         for (int type : TYPES) {
             Tags tags = scope.lacksStandIn(type, rule, now - back);
-            // At the fall no client is held back yet, nor is one later that until now had its own tags without a limit.
+            // At a fall no client is held back yet, nor is one later that until now had its own tags without a limit.
             boolean isLate = tags != null && rule.of(tags, type).measured();
             if (tags == null || isLate && scope.inUse(type, now, back) < back) continue;
             Reading read = scope.read(type, false).and(scope.read(type, true));
-            double rate = read.rate(), factor = rule.of(tags, type).factor();
+            // Kafka divides what a client sent that began just before a fall by all windows.
+            int inUse = isLate ? back : Math.max(BEATS_PER_SECOND, Math.min(back, scope.inUse(type, now, back)));
+            double rate = read.rate() * back / inUse, factor = rule.of(tags, type).factor();
             Double limit = rule.limit(tags, type);
             boolean isFull = isLate && tags.inUse(type, now) >= back;
             boolean limited = isFull ? limit != null : tags == scope.own ? isLate : rule.limit(scope.own, type) != null;
             // The rate alone does not tell: it is low after a mute, and while a limit rises.
             boolean heldBack = limited && (read.delayMs() > 0 || isFull && rate >= NEAR * limit);
             if (!(rate >= rule.all()[type].floor()) || heldBack) continue;
-            double step = isFull ? rule.windows().stepShare() / factor : 1;
+            double step = isLate && !isFull ? 1 : rule.windows().stepShare() / factor;
+            double before = scope.standIn(type), aim = before > rate ? before : rate; // before may be NaN
+            double first = Math.max(aim, Math.min(step, MOST_ABOVE) * rate);
             kept = true;
-            scope.standIn(type, Math.min(Math.max(1, step), MOST_ABOVE) * rate);
-            if (step > 1) late.add(new Late(tags, type, rate, now, factor));
+            scope.standIn(type, first);
+            if (first > aim) late.add(new Late(tags, type, aim, now, first, factor));
             changed = true;
         }
         return changed;
@@ -115,18 +119,18 @@ final class StandIns {
 
     private boolean lower(Late each, Rule rule, boolean low, int now) {
         Scope scope = each.tags.scope;
-        double before = scope.standIn(each.type), factor = rule.of(each.tags, each.type).factor();
-        if (Double.isNaN(before)) return false; // it was forgotten in this second
+        if (scope.standIn(each.type) != each.standIn) return false; // it was forgotten, or measured anew
+        double factor = rule.of(each.tags, each.type).factor();
         double highest = Math.max(each.highest, factor), step = rule.windows().stepShare();
         int since = low ? each.since : now;
         if (now - since < rule.backBeats()) {
-            late.add(new Late(each.tags, each.type, each.rate, since, highest));
+            late.add(new Late(each.tags, each.type, each.rate, since, each.standIn, highest));
             return false;
         }
         if (highest > factor) step = Math.min(1, step * highest / factor);
-        double next = Math.max(each.rate, before * step);
+        double next = Math.max(each.rate, each.standIn * step);
         scope.standIn(each.type, next);
-        if (next > each.rate) late.add(new Late(each.tags, each.type, each.rate, now, factor));
+        if (next > each.rate) late.add(new Late(each.tags, each.type, each.rate, now, next, factor));
         return true;
     }
 }

@@ -126,7 +126,8 @@ class StandInsTest {
     private double lowered(int seconds) {
         List<Double> limits = new ArrayList<>();
         for (int beat = 0; beat < 5 * seconds; beat++) {
-            limits.add(Math.min(3_000, goOn(0.2)));
+            Double now = goOn(0.2);
+            limits.add(now == null ? 3_000 : Math.min(3_000, now));
             double limit = limits.get(beat), highest = Collections.max(limits.subList(Math.max(0, beat - 60), beat + 1));
             assertTrue((highest - limit) / limit * 12 <= 30.01, "from " + highest + " to " + limit);
         }
@@ -403,6 +404,51 @@ class StandInsTest {
         Double limit = Tables.limit(table, Tables.PRODUCE, "alice", "app");
         assertTrue(limit == null || limit >= 3_600, "limit " + limit);
         assertEquals(3_600.0, goOn(20));
+    }
+
+    /** For example, a large topic is deleted in a PAUSE, and the disk fills again while clients make up for the PAUSE. */
+    @Test
+    void whoSendsMuchBetweenTwoFallsIsMutedForNoLongerThanMaxMute() throws JMException {
+        table.configureTap(11, 1_000, 30_000);
+        uses(400);
+        goOn(20);
+        table.factor(0.1, "", null);
+        goOn(60);
+        assertEquals(3_600.0, fallsAgain());
+    }
+
+    @Test
+    void whoComesBetweenTwoFallsIsMutedForNoLongerThanMaxMute() throws JMException {
+        table.configureTap(11, 1_000, 30_000);
+        table.factor(0.1, "", null);
+        stay(60);
+        assertTrue(fallsAgain() >= 3_600);
+    }
+
+    private Double fallsAgain() throws JMException {
+        table.factor(1, "", null);
+        assertNull(goOn(1));
+        uses(4_000);
+        table.factor(0.9, "", null);
+        double last = 4_000;
+        for (Double limit = goOn(0); ms < 200_000; limit = goOn(0.2)) {
+            if (limit == null || limit >= last) continue;
+            assertTrue((last - limit) / limit * 12 <= 30.01, "from " + last + " to " + limit);
+            last = limit;
+        }
+        return goOn(0);
+    }
+
+    /** Kafka's rate is what the client sent in 2 s, divided by 10 s: with this rate it was held to a fifth of its usage. */
+    @Test
+    void whoBeganJustBeforeTheFallIsSlowedByWhatItUsedASecond() throws JMException {
+        table.configureTap(11, 1_000, 30_000);
+        stay(60);
+        goOn(2);
+        uses(800);
+        table.factor(0.5, "", null);
+
+        assertEquals(2_000, goOn(20), 500);
     }
 
     @Test
