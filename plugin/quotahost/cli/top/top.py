@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from quotahost.broker.host.broker_status import parse
+from quotahost.broker.host import broker_status
 from quotahost.cli.console import console, json_text, lines_of, say
 from quotahost.cli.explain.broker_socket import connect
 from quotahost.cli.explain.explain import add_common, explain_client, valued
@@ -98,8 +98,7 @@ class Attached:
     def look(self) -> Look:
         """Look at the broker now. Raises Unusable if there is no such broker, or if it doesn't answer."""
         with connect(self._which) as ask:
-            # One more than needed is asked for, to find out whether there are more.
-            return parse(ask("uses", str(min(self._most + 1, MAX_COUNT)))).first(self._most)
+            return broker_status.look(ask, min(self._most, MAX_COUNT - 1))
 
     def answer(self, question: Question) -> Panel:
         """The text of ``quotahost explain`` about a client or a volume."""

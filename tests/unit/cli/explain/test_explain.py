@@ -72,6 +72,7 @@ def test_a_client_that_a_budget_turns_back_is_told_who_fills_it(broker: FakeAdmi
     largest = "; the largest on this broker: orders.eu (310 GB, +2.00 GB/h), orders.us (1.00 GB)\n"
     told(0, [used + largest], *ALICE, "--type", "produce")
     assert broker.questions[-1] == ["budget", "orders"]
+    told(0, ["\ncause: budget orders x0 for its writers\n"], "top", "--once", "--pid", OURS)
     # Only Python knows the topics, and it may hang.
     del broker.answers["budget"]
     told(0, [f"{used}\n"], *ALICE, "--type", "produce")
