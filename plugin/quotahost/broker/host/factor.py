@@ -285,15 +285,15 @@ class FactorInForce:
         if new != self._budgets:
             self._budgets = new
             self._shim.set_budgets(new)
-            after = {budget.name: budget for budget in new}
-            for name, budget in {**before, **after}.items():
-                last, now = (Factor(of[name].factor) if name in of else OPEN for of in (before, after))
+            for budget in new:
+                last, now = Factor(before[budget.name].factor) if budget.name in before else OPEN, Factor(budget.factor)
                 if now.state is not last.state:
-                    # The line doesn't name the last state: after a restart of Python only Java knows it. It names no
-                    # bytes of a budget that slows nobody any more: the budget may have been changed or removed.
-                    place = budget.place if name in after else f"budget {name}"
+                    # The line doesn't name the last state: after a restart of Python only Java knows it.
                     text = "%s: %s, factor %s for clients that write to its topics"
-                    log.log(_level(now), text, place, now.state, show_factor(now.value))
+                    log.warning(text, budget.place, now.state, show_factor(now.value))
+            for name in before.keys() - {budget.name for budget in new}:
+                # Its factor may be 0 all the same: it may have no topic on this broker any more, or may be removed.
+                log.info("budget %s slows nobody on this broker any more", name)
 
 
 def _level(now: Factor) -> int:

@@ -1,6 +1,7 @@
 """Tests for whom a factor is: writers to affected topics, writers to a budget's topics, or single quota types."""
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -135,15 +136,24 @@ def test_each_change_of_a_budgets_state_is_logged_once_with_its_name(caplog: pyt
         for used in ((0, 0), (60, 0), (70, 100), (100, 100), (100, 0), (60, 0), (0, 0)):
             budgets(world, *used)
             budgets(world, *used)
-    whom = "for clients that write to its topics"
+    whom, ended = "for clients that write to its topics", "slows nobody on this broker any more"
     assert [(r.levelname, r.getMessage()) for r in caplog.records] == [
         ("WARNING", f"{orders}: THROTTLE, factor 0.4 {whom}"),
         ("WARNING", f"{logs}: PAUSE, factor 0 {whom}"),
         ("WARNING", f"{orders}: PAUSE, factor 0 {whom}"),
-        ("INFO", f"budget logs: OPEN, factor 1 {whom}"),
+        ("INFO", f"budget logs {ended}"),
         ("WARNING", f"{orders}: THROTTLE, factor 0.4 {whom}"),
-        ("INFO", f"budget orders: OPEN, factor 1 {whom}"),
+        ("INFO", f"budget orders {ended}"),
     ]
+
+
+def test_a_used_up_budget_without_a_topic_here_is_not_said_to_be_open(caplog: pytest.LogCaptureFixture) -> None:
+    world, full = World(fence=True), budget(100, "orders")
+    with caplog.at_level(logging.INFO, "quotahost.factor"):
+        for each in (full, replace(full, topics=frozenset[str]())):
+            world.step(ClusterVolumes((EMPTY,), budgets=(each,)))
+    assert caplog.messages[1:] == ["budget orders slows nobody on this broker any more"]
+    assert world.shown("Budget")["orders"]["Factor"] == 0
 
 
 # ---- sources for single quota types ----------------------------------------------------------------------------
