@@ -26,7 +26,7 @@ from quotahost.settings.storage import match
 log = logging.getLogger("quotahost.disks")
 
 _READ_EVERY: Final = 5.0  # seconds between real reads from the disks; they must not add load to a busy disk
-_FIRST_LOOK_WITHIN: Final = 1.0  # seconds that the first plugin waits, so that its first read finds known disks
+_LOOK_WITHIN: Final = 1.0  # seconds that the first plugin and a live change wait, so that the next read finds the look
 
 
 class DiskMonitor:
@@ -70,13 +70,15 @@ class DiskMonitor:
             self._newest = (self._clock(), None)
             start = partial(start_daemon, at_end=self._after_look)
             self._thread = Periodic("disks", self._try, lambda: self._settings().volumes_period.total_seconds(), start)
-            self._looked.wait(_FIRST_LOOK_WITHIN)
+            self._looked.wait(_LOOK_WITHIN)
         return self
 
     def wake(self) -> None:
-        """Look now, because a live change may have made the period shorter than the one that the thread waits for."""
+        """Look now: a live change may have made the period shorter, or limits so low that the topics count."""
         if self._thread:
+            self._looked.clear()
             self._thread.wake()
+            self._looked.wait(_LOOK_WITHIN)
 
     def latest(self) -> tuple[float, DiskState | None]:
         looked_at, disks = self._newest

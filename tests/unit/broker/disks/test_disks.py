@@ -110,7 +110,7 @@ def test_a_hanging_disk_is_waited_for_at_the_start_and_unknown_after_validity(mo
         return DiskState(known.volumes)
 
     monkeypatch.setattr(disk_monitor, "read_disks", look)
-    monkeypatch.setattr(disk_monitor, "_FIRST_LOOK_WITHIN", 0.05)
+    monkeypatch.setattr(disk_monitor, "_LOOK_WITHIN", 0.05)
     disks = monitor(context(clock=clock, volumes__period="2ms", validity="60s"))
     assert disks.known().waiting == "broker 1: its disks have not answered yet"
     free.set()

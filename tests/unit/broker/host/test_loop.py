@@ -98,6 +98,18 @@ def test_a_shorter_volumes_period_counts_at_once(mine: Any, tmp_path: Path, monk
     assert all(looked), "the new period applies immediately, so the disks don't become unknown"
 
 
+def test_new_limits_slow_only_those_who_fill_the_volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    look, soon = DiskMonitor.look, threading.Event()
+    monkeypatch.setattr(DiskMonitor, "look", lambda monitor: (soon.wait(0.05), look(monitor)))
+    (tmp_path / "orders-0").mkdir()
+    given = {"factor.scope": "topics", "static.storage.soft": "1000T"}
+    shim = FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)}, has_fence=True, pace=1)
+    shim.reconfigure(**{"static.storage.soft": "1"})
+    shim.idle()
+    serve(shim)
+    assert [whom and list(whom.places) for whom in shim.affected] == [["orders"]]
+
+
 def test_an_event_that_cannot_be_handled_costs_nothing_but_itself(caplog: pytest.LogCaptureFixture) -> None:
     shim = FakeShim({"static.produce": "5M"})
     good = "cluster", ("id-1", "1", "2")
