@@ -38,8 +38,8 @@ _TOPICS: Final = ("topic", "size", "of used", "written")
 _CLIENTS: Final = ("client", "produces", "writes to")
 _CUTS: Final = ("topic", "kept", "half of it frees", "a quarter of it frees")
 _WRITERS: Final = (
-    "the clients with their own quota that produce most on this broker. Kafka doesn't tell to which topics: 'writes "
-    "to' is the last affected topic that the client asked to write to, on any volume."
+    "the clients with their own quota that produce most on this broker; topics that others lead are written there. "
+    "Kafka tells no topics: 'writes to' is the last affected topic that the client asked to write to, on any volume."
 )
 _CLOSED: Final = (
     "only closed segments count, by the timestamps of their latest records; the active segment stays. Each broker that "
