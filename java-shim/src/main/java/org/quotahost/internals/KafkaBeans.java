@@ -46,6 +46,7 @@ public final class KafkaBeans {
     private static final Found SOCKETS = new Found("kafka.server:type=socket-server-metrics,*");
     private static final Found SIZES = new Found("kafka.log:type=Log,name=Size,*");
     private static final Found LEADERS = new Found("kafka.cluster:type=Partition,name=ReplicasCount,*");
+    private static volatile List<String> offline = List.of();
 
     private KafkaBeans() {}
 
@@ -182,18 +183,18 @@ public final class KafkaBeans {
         return leader instanceof Number id && id.intValue() >= 0 ? String.valueOf(id.intValue()) : "";
     }
 
-    /** Returns those of these log directories that Kafka itself has taken offline after an error. */
+    /** Returns the log directories that Kafka has taken offline. A broker that stops shows none any more: the last known stay. */
     public static List<String> offlineLogDirs(String[] directories, long now) {
         if (Internals.OFFLINE_LOG_DIRS.isTakenAway()) return List.of();
-        List<String> offline = new ArrayList<>();
+        List<String> found = new ArrayList<>();
         boolean shown = false;
         for (String directory : directories) {
             long value = count(name(LOG_DIR + sanitized(new File(directory).getAbsolutePath())), "Value");
             shown |= value >= 0;
-            if (value > 0) offline.add(directory);
+            if (value > 0 || (value < 0 && offline.contains(directory))) found.add(directory);
         }
         Internals.OFFLINE_LOG_DIRS.lacks(shown ? null : LOG_DIR, now);
-        return offline;
+        return offline = found;
     }
 
     /** Returns for each replica twice its bytes, plus 1 if it leads its partition; -1 if the replica is unknown or gone. */

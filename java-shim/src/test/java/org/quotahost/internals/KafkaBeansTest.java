@@ -107,6 +107,7 @@ class KafkaBeansTest {
             assertEquals(List.of("/data/a:b"), KafkaBeans.offlineLogDirs(directories, later()));
             assertFalse(Internals.OFFLINE_LOG_DIRS.missing());
         }
+        assertEquals(List.of("/data/a:b"), KafkaBeans.offlineLogDirs(directories, later()), "a stop removes the MBeans first");
     }
 
     /** Returns, by the name of what is missing: the MBeans that exist, and the question. */
