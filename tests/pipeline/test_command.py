@@ -1,5 +1,6 @@
 """The pipeline's command: its errors are clear and have no secret; it checks directories and topics, and ends well."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -18,6 +19,8 @@ from pyspark.sql import SparkSession
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from harness.system.waiting import eventually
+from quotahost.base.background import start_daemon
 from quotahost.base.errors import Unusable
 from quotahost.base.text import short
 from quotahost.cli.main import app
@@ -191,6 +194,19 @@ def test_while_it_stands_by_a_signal_ends_it(tmp_path: Path) -> None:
     assert locks
     with locks:
         assert wait_for([str(tmp_path)], Progress(), stop) is None
+
+
+def test_a_disk_that_hangs_at_the_start_is_named_and_a_signal_ends_the_pipeline(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stop = threading.Event()
+    os.mkfifo(tmp_path / "_quotahost.lock")  # no process reads it, so whoever opens it hangs
+    ended = list[object]()
+    starting = start_daemon("start", lambda: ended.append(wait_for([str(tmp_path)], Progress(), stop)))
+    eventually(lambda: f"a disk hangs; the pipeline starts when it answers: {tmp_path}" in caplog.text)
+    stop.set()
+    starting.join(20)
+    assert ended == [None]
 
 
 def test_what_lies_elsewhere_has_no_lock_and_needs_hadoops_programs() -> None:

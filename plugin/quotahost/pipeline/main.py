@@ -15,7 +15,9 @@ import shlex
 import signal
 import threading
 from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
@@ -25,7 +27,7 @@ from urllib.parse import urlsplit
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from quotahost.base.background import LoggedOnce
+from quotahost.base.background import LoggedOnce, start_daemon
 from quotahost.base.errors import QuotahostError
 from quotahost.base.text import EscapingFormatter, short
 from quotahost.pipeline import log
@@ -149,9 +151,16 @@ def lock(directories: Iterable[str]) -> ExitStack | None:
 
 def wait_for(directories: Collection[str], progress: Progress, stop: threading.Event) -> ExitStack | None:
     """Wait until no other pipeline uses these directories; return their locks, or None after ``stop``."""
-    in_use = LoggedOnce(log)
+    in_use, hangs = LoggedOnce(log), LoggedOnce(log)
     while not stop.is_set():
-        if locks := lock(directories):
+        attempt = Future[ExitStack | None]()
+        # A disk that hangs keeps the thread that asks it, and the main thread must take signals.
+        start_daemon("lock", partial(_settle, attempt, directories))
+        while not wait([attempt], _LOOK).done:
+            if stop.is_set():
+                return None
+            hangs.report("a disk hangs; the pipeline starts when it answers: %s", " or ".join(directories))
+        if locks := attempt.result():
             progress.standing_by.set(0)
             return locks
         progress.standing_by.set(1)
@@ -161,6 +170,13 @@ def wait_for(directories: Collection[str], progress: Progress, stop: threading.E
         )
         stop.wait(_LOOK)
     return None
+
+
+def _settle(attempt: Future[ExitStack | None], directories: Collection[str]) -> None:
+    try:
+        attempt.set_result(lock(directories))
+    except (OSError, OptionsError) as problem:
+        attempt.set_exception(problem)
 
 
 def configure_logging() -> None:
