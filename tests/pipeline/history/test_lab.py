@@ -209,6 +209,7 @@ def test_more_readings_than_fit_are_thinned_out(spark: SparkSession, hour: Path)
     assert [len(curve.buckets) for curve in every.curves] == [60, 60]
     assert all(8 <= len(curve.buckets) <= 11 for curve in some.curves)
     assert [curve.newest for curve in some.curves] == [curve.newest for curve in every.curves]
+    assert some.since == min(curve.buckets[0].at for curve in some.curves), "no replay begins with a gap"
 
 
 # ---- budgets of storage ----

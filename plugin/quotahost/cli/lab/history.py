@@ -97,7 +97,8 @@ def everything(spark: SparkSession, question: Question, most: int = MOST_READING
     # With a width of 1 microsecond every reading is a bucket of its own.
     width = 1 if counts["readings"] <= most else max(1, -(-(until - since) * counts["volumes"] // most))
     curves = tuple(Curve(name, of, None) for name, of in _curves(readings, since, width).items())
-    report = Report(question, since / 1e6, until / 1e6, 0.0, len(curves), curves)
+    # A thinned-out curve begins later than the oldest reading, and a replay must not take that time for a gap.
+    report = Report(question, min(curve.buckets[0].at for curve in curves), until / 1e6, 0.0, len(curves), curves)
     begin("Reading what clients used")
     return replace(report, clients=_clients(spark, report, most))
 
