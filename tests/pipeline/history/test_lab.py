@@ -1,7 +1,11 @@
 """``quotahost report`` and ``quotahost replay`` read a history in Parquet, and refuse what doesn't make sense."""
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
+from harness.system.process import children
+from harness.system.process import command as program
+from harness.system.waiting import eventually
 from quotahost.base.errors import QuotahostError
 from quotahost.cli.lab.curves import Question, Report
 from quotahost.cli.lab.history import budget_uses, everything, worst
@@ -91,6 +98,19 @@ def test_a_range_has_its_first_time_not_its_last_and_opens_no_other_days_of_whic
     every = report(tmp_path, tmp_path / "r.html")
     assert (every.exit_code, "broken.parquet" in every.stderr, "\n  -> if a file" in every.stderr) == (2, True, True)
     assert "\tat org" not in every.stderr
+
+
+@pytest.mark.parametrize("step", ["Starting Spark", "Looking for the oldest"])
+def test_ctrl_c_ends_command_and_jvm_without_a_stack(history: Path, tmp_path: Path, step: str) -> None:
+    command = [sys.executable, "-m", "quotahost.cli", "report", f"--history={history}", f"--out={tmp_path}/r.html"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, process_group=0) as process:
+        assert process.stderr is not None
+        while step not in process.stderr.readline():
+            pass
+        eventually(lambda: any("pyspark-shell" in program(each) for each in children(process.pid)))
+        os.killpg(process.pid, signal.SIGINT)
+        left = process.stderr.read()  # until the JVM has ended, too
+    assert (process.returncode, "Traceback" in left, "\tat " in left) == (-signal.SIGINT, False, False), left
 
 
 def test_a_day_is_drawn_by_at_most_500_buckets_that_keep_each_peak_and_dip(spark: SparkSession, tmp_path: Path) -> None:

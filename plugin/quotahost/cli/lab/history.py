@@ -5,6 +5,7 @@ memory, whatever the size of the history.
 """
 
 import re
+import signal
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -50,12 +51,17 @@ def started(command: str) -> Iterator[SparkSession]:
     begin("Starting Spark")
     # Spark's progress bar shows the current stage, and how many of its tasks are done.
     bar = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
-    spark = session(f"quotahost {command}", conf=_CONF | bar, kafka=False)
+    # With an exception PySpark would leave behind a JVM that is starting, and Py4J would log its stack.
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
+        spark = session(f"quotahost {command}", conf=_CONF | bar, kafka=False)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a new SparkContext replaces the handler
         yield spark
     except (Py4JError, PySparkException) as error:
         remedy = "if a file is damaged, move it away: the others are read without it"
         raise Unusable(f"the history can't be read: {short(error)}", remedy) from None
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 # ---- readings for a report and a replay ----
