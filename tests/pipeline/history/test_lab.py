@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
@@ -20,9 +21,10 @@ from harness.system.waiting import eventually
 from quotahost.base.errors import QuotahostError
 from quotahost.cli.lab.curves import Question, Report
 from quotahost.cli.lab.history import budget_uses, everything, worst
+from quotahost.cli.lab.history import stored as stored_rows
 from quotahost.cli.main import app
 from quotahost.pipeline import snapshots
-from quotahost.pipeline.history import folder, held
+from quotahost.pipeline.history import COLUMNS, folder, held
 from quotahost.records import snapshot as snapshot_records
 from quotahost.records.snapshot import Snapshot
 from tests.pipeline.records import NOON, frame, reading, sent, written
@@ -100,6 +102,16 @@ def test_a_range_has_its_first_time_not_its_last_and_opens_no_other_days_of_whic
     assert "\tat org" not in every.stderr
 
 
+def test_a_file_that_can_not_be_opened_is_an_error_because_a_bill_would_lack_its_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = stored_rows(spark, COLUMNS, str(written(spark, [reading(0, 1)], tmp_path)), Question(str(tmp_path)))
+    (file,) = tmp_path.glob("day=*/*.parquet")
+    file.unlink()
+    with pytest.raises(Py4JError, match=file.name):
+        rows.collect()
+
+
 @pytest.mark.parametrize("step", ["Starting Spark", "Looking for the oldest"])
 def test_ctrl_c_ends_command_and_jvm_without_a_stack(history: Path, tmp_path: Path, step: str) -> None:
     command = [sys.executable, "-m", "quotahost.cli", "report", f"--history={history}", f"--out={tmp_path}/r.html"]
@@ -140,7 +152,7 @@ def test_an_error_names_what_was_asked_for_and_the_days_that_there_are(
 def test_an_empty_history_ends_the_command_with_1_and_one_sentence(tmp_path: Path, place: str) -> None:
     result = report(tmp_path / place, tmp_path / "r.html")
     assert result.exit_code == 1
-    assert "holds no readings; run `quotahost pipeline` with" in result.stderr
+    assert "shows this user no readings; run `quotahost pipeline` with" in result.stderr
     assert "Traceback" not in result.output
     assert not (tmp_path / "r.html").exists()
 

@@ -58,7 +58,7 @@ def started(command: str) -> Iterator[SparkSession]:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # a new SparkContext replaces the handler
         yield spark
     except (Py4JError, PySparkException) as error:
-        remedy = "if a file is damaged, move it away: the others are read without it"
+        remedy = "if a file is damaged, move it away: the others are read without it; if days were deleted, begin again"
         raise Unusable(f"the history can't be read: {short(error)}", remedy) from None
     finally:
         signal.signal(signal.SIGINT, before)
@@ -160,7 +160,7 @@ def _asked(spark: SparkSession, question: Question) -> tuple[DataFrame, int, int
     every = stored(spark, COLUMNS, place, Question(place))
     (days,) = every.selectExpr("min(day) AS first", "max(day) AS last").collect()
     if days["first"] is None:
-        raise QuotahostError(f"{place} holds no readings; {TURN_ON}: the first readings come soon after its start")
+        raise QuotahostError(f"{place} shows this user no readings; {TURN_ON}: the first come soon after its start")
     of = f" of {', '.join(names)}" if names else ""
     raise QuotahostError(f"no such readings{of}; {place} has others from {days['first']} to {days['last']}")
 
@@ -175,10 +175,9 @@ def stored(spark: SparkSession, columns: str, directory: str, question: Question
     system, path = file_system(spark, directory)
     if not system.exists(path):
         return spark.createDataFrame([], columns)
-    # The schema is given, so Spark opens no file to infer it. Old days are deleted, so a file may vanish during a read.
-    # Spark takes a path for a glob pattern, so the pattern's characters are escaped.
-    literal = re.sub(r"([\\\[\]{}*?])", r"\\\1", directory)
-    rows = spark.read.schema(columns).option("ignoreMissingFiles", "true").parquet(literal)
+    # The schema is given, so Spark opens no file to infer it. Its option ignoreMissingFiles would also leave out files
+    # that this user may not read. Spark takes a path for a glob pattern, so the pattern's characters are escaped.
+    rows = spark.read.schema(columns).parquet(re.sub(r"([\\\[\]{}*?])", r"\\\1", directory))
     if question.since is not None:
         since = in_utc(question.since)
         rows = rows.where((F.col("day") >= F.lit(since.date())) & (F.col("at") >= F.lit(since)))
