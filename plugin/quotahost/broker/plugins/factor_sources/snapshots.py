@@ -167,10 +167,12 @@ class Snapshots:
         """Report the volumes. A standby whose ``answers`` is False gives no budgets and shows no numbers of brokers."""
         self._follow()
         view, own = self._roster.view(self._node, self._context.settings), self._disks.known()
+        if waits_for := self._waits_for():  # which brokers are silent is not known before the topic is read
+            view = View(view.volumes)
         self._show(view, answers)
         return ClusterVolumes(
             (*own.volumes, *view.volumes), (*own.unknown, *view.unknown),
-            self._waits_for() or view.waiting or own.waiting,
+            waits_for or view.waiting or own.waiting,
             self._budgets.volumes(self._of_budgets()) if answers else None,
         )  # fmt: skip
 

@@ -84,6 +84,15 @@ def test_own_disks_are_reported_at_once_while_the_rest_is_waited_for(world: Worl
     assert world.read().unknown == ("broker 1: its disks have not answered for more than validity (60 s)",)
 
 
+def test_while_nothing_can_be_read_the_cause_is_that_and_no_other_broker(world: World) -> None:
+    listed(world.source, "1", "2")
+    world.passes(100)
+    answer = world.read()
+    assert "broker 2" not in str(answer.unknown)
+    assert answer.waiting == "topic __quotahost_snapshots is not read yet"
+    assert world.broker.number("Brokers", "Missing") == 0
+
+
 def test_refused_records_are_counted_by_reason_and_change_nothing(world: World) -> None:
     world.knows("1", "2")
     for ago in (3, 2, 1, 3, 2, 1):  # refused records from before aren't counted, in any order
