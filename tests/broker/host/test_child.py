@@ -158,16 +158,18 @@ def test_a_plugin_that_hangs_beyond_validity_is_killed_with_its_process(node: Ka
 
 @pytest.mark.proves("faults.stopped-broker")
 def test_a_broker_that_was_stopped_for_longer_than_validity_goes_on_with_its_python(node: KafkaNode) -> None:
-    before, python = (gauge(node, "Lease", "FallbackApplied"), gauge(node, "Host", "Restarts")), pythons(node.pid)
-    with changed(node, {"validity": f"{VALIDITY}s"}):
+    counted = [("Lease", "FallbackApplied"), ("Host", "Restarts"), ("Factor", "Transitions")]
+    before, python = [gauge(node, *each) for each in counted], pythons(node.pid)
+    with changed(node, {"validity": f"{VALIDITY}s", "factor.source": "local"}):
+        eventually(lambda: gauge(node, "Factor", "Unknown") == 0)  # the disks have answered
         os.kill(python[0], signal.SIGSTOP)
         time.sleep(0.3)  # wait until no call is under way, because its end would renew the lease
         os.kill(node.pid, signal.SIGSTOP)  # both stand still, as when a virtual machine is moved
         time.sleep(1.5 * VALIDITY)
-        os.kill(node.pid, signal.SIGCONT)
         os.kill(python[0], signal.SIGCONT)
+        os.kill(node.pid, signal.SIGCONT)
         known_again(node, "after-the-stop")
-    assert (gauge(node, "Lease", "FallbackApplied"), gauge(node, "Host", "Restarts")) == before
+    assert [gauge(node, *each) for each in counted] == before
     assert pythons(node.pid) == python
 
 

@@ -5,7 +5,8 @@ volumes, and the factor with which a broker starts.
    makes a factor of these; a source that knows no volumes returns a factor. It may also say what is unknown.
 2. If a known volume is at its hard limit, the state is PAUSE, whatever else is unknown. If the source has no answer or
    fails, the last factor stays for ``validity``, or for ``startup.grace`` after the source's start. Then
-   ``fallback.action`` applies to what is unknown. It applies at once if the source itself names what is unknown.
+   ``fallback.action`` applies to what is unknown. It applies at once if the source itself names what is unknown, except
+   for half of ``validity`` after this process stood still, as when its machine is moved: the source must read on first.
 3. At the same time the host reads the sources for single quota types (``TypedSources``). These only slow clients: if
    such a source fails or knows nothing, its factor is 1.
 4. The host sends a new factor to Java's QuotaTable only if it differs by a step or in its state (``FactorInForce``).
@@ -18,6 +19,7 @@ New topics and partitions are refused only while a volume is known to be at its 
 """
 
 import logging
+import math
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -65,7 +67,8 @@ class FactorLoop:
         self._volumes = VolumeEvaluation(guard, clock, VolumeLimits(shim, guard))
         self._in_force = FactorInForce(shim)
         self._typed = TypedSources(shim, guard, clock)
-        self._due = self._started = clock()
+        self._started, self._read_at = clock(), -math.inf
+        self._stood = -math.inf  # the end of the last standstill of this process before which everything was known
         self._known_at: float | None = None  # when everything was known last; None: never since the start
         # The factor when everything was known last; at first that of the host before this one, or OPEN without one.
         last = self._in_force.last
@@ -78,13 +81,15 @@ class FactorLoop:
     def forget(self) -> None:
         """Evaluate the volumes anew in the next round, because a live change may have changed policy and interval."""
         self._volumes.forget()
-        self._due = self._clock()
+        self._read_at = -math.inf
 
     def step(self, plugins: PluginSet, settings: Settings) -> None:
-        now = self._clock()
-        if now < self._due:
+        now, due = self._clock(), self._read_at + settings.factor_interval.total_seconds()
+        if now < due:
             return
-        self._due = now + settings.factor_interval.total_seconds()
+        if now - due > settings.validity.total_seconds() / 2 and self._known_at == self._read_at:
+            self._stood = now
+        self._read_at = now
         self._typed.step(plugins.typed_sources)
         source = plugins.factor_source
         if source is None:
@@ -129,7 +134,8 @@ class FactorLoop:
     def _decide(self, now: float, settings: Settings, known_now: Scoped, unknown: str, patience: float) -> Scoped:
         # The patience begins when everything was known last, not at the first failure after that.
         since = self._started if self._known_at is None else self._known_at
-        waits = bool(unknown and patience and now - since <= patience)
+        reads_on = now - self._stood < settings.validity.total_seconds() / 2
+        waits = bool(unknown) and (reads_on or (patience > 0 and now - since <= patience))
         if known_now.full or not unknown:
             self._memory.keep(known_now if known_now.full else None, waits=waits)
         if not unknown:

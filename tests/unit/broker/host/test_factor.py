@@ -92,6 +92,19 @@ def test_a_source_that_just_started_is_waited_for(silent: Any, caplog: pytest.Lo
     assert world.number("LackOfData") == 1
 
 
+def test_after_a_standstill_of_the_machine_what_was_known_before_it_holds_until_the_source_has_caught_up() -> None:
+    world = World()
+    world.step(cluster(HALF))
+    world.clock.now += VALIDITY  # the process stood still
+    assert world.step(cluster(HALF, unknown=("broker 1: its disks have not answered",)), VALIDITY / 2 - 1) == 0.5
+    assert world.step(cluster(FULL, unknown=("broker 2: its newest snapshot is stale",))) == 0.0, "known to be full"
+    assert world.cause == "broker 1, volume /full"
+    assert world.step(cluster(HALF, unknown=("broker 2: its newest snapshot is stale",))) == 0.0
+    assert world.cause == "fallback.action=PAUSE: broker 2: its newest snapshot is stale"
+    world.clock.now += VALIDITY
+    assert world.step() == 0.0, "it was not known before the standstill either"
+
+
 def remembers(tmp_path: Path, pause: Scoped | None = None) -> PauseMemory:
     """The memory of a broker that has just started; it had stopped in this PAUSE."""
     if pause:
