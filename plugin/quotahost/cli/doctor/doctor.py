@@ -148,7 +148,7 @@ def ask_cluster(
         # A listener that requires credentials is right to refuse a client without credentials.
         tell = note if problem.lets_others_in and not config and not role else wrong
         text = f"{against} doesn't answer {who}: {problem}"
-        return [tell(text, "another listener, or --client-config FILE")], []
+        return [tell(text, f"another listener, --client-config FILE, or for the plugins {PREFIX}kafka.*")], []
     return topics, list(check_stored(admin, against, broker, config)) if broker else []
 
 
