@@ -38,7 +38,7 @@ _TOPICS: Final = ("topic", "size", "of used", "written")
 _CLIENTS: Final = ("client", "produces", "writes to")
 _CUTS: Final = ("topic", "kept", "half of it frees", "a quarter of it frees")
 _WRITERS: Final = (
-    "the clients with their own quota that produce most on this broker; topics that others lead are written there. "
+    "the clients with their own quota that produce most on this broker, not those of topics that others lead. "
     "Kafka tells no topics: 'writes to' is the last affected topic that the client asked to write to, on any volume."
 )
 _CLOSED: Final = (
