@@ -108,7 +108,7 @@ public final class Dump {
     public List<Object[]> holders(String typeName) {
         int type = ClientQuotaType.valueOf(typeName).ordinal();
         Map<Scope, Double> rates = new IdentityHashMap<>();
-        for (Scope scope : recent()) rates.put(scope, scope.rate(type));
+        for (Scope scope : recent()) rates.put(scope, scope.read(type).rate());
         List<Object[]> holders = new ArrayList<>();
         table.principals.forEach(entry -> {
             addHolder(holders, rates, entry, entry.sample(), entry.all[type], type);

@@ -127,9 +127,9 @@ final class Scope {
         return all;
     }
 
-    /** Returns Kafka's rate for the scope with its slowed tags, in the type's unit; NaN if there is none. This reads MBeans. */
-    double rate(int type) {
-        return read(type, false).and(read(type, true)).rate();
+    /** Returns the same for all tags together. This reads MBeans. */
+    KafkaBeans.Reading read(int type) {
+        return read(type, false).and(read(type, true));
     }
 
     /** Returns whether Kafka may have a sensor for the own tags or the slowed ones. */

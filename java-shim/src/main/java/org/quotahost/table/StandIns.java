@@ -83,51 +83,53 @@ final class StandIns {
                 if (scope.lacksStandIn(PRODUCE, rule, since) != null || scope.lacksStandIn(FETCH, rule, since) != null) due.add(scope);
             });
         }
-        for (int left = MOST_AT_ONCE; left > 0 && !due.isEmpty(); left--) changed |= measure(due.poll(), rule, now);
+        for (int left = MOST_AT_ONCE; left > 0 && !due.isEmpty(); left--) {
+            Scope scope = due.poll();
+            for (int type : TYPES) changed |= measure(scope, type, rule, now);
+        }
         if (due.isEmpty()) lookedAt = dueAt;
         return changed;
     }
 
-    private boolean measure(Scope scope, Rule rule, int now) {
+    private boolean measure(Scope scope, int type, Rule rule, int now) {
         int back = Math.max(BEATS_PER_SECOND, rule.backBeats());
-        boolean changed = false;
-        for (int type : TYPES) {
-            Tags tags = scope.lacksStandIn(type, rule, now - back);
-            // At a fall no client is held back yet, nor is one later that until now had its own tags without a limit.
-            boolean isLate = tags != null && rule.of(tags, type).measured();
-            if (tags == null || isLate && scope.inUse(type, now, back) < back) continue;
-            Reading read = scope.read(type, false).and(scope.read(type, true));
-            // Kafka divides what a client sent that began just before a fall by all windows.
-            int inUse = isLate ? back : Math.max(BEATS_PER_SECOND, Math.min(back, scope.inUse(type, now, back)));
-            double rate = read.rate() * back / inUse, factor = rule.of(tags, type).factor();
-            Double limit = rule.limit(tags, type);
-            boolean isFull = isLate && tags.inUse(type, now) >= back;
-            boolean limited = isFull ? limit != null : tags == scope.own ? isLate : rule.limit(scope.own, type) != null;
-            // The rate alone does not tell: it is low after a mute, and while a limit rises.
-            boolean heldBack = limited && (read.delayMs() > 0 || isFull && rate >= NEAR * limit);
-            if (!(rate >= rule.all()[type].floor()) || heldBack) continue;
-            double step = isLate && !isFull ? 1 : rule.windows().stepShare() / factor;
-            double before = scope.standIn(type), aim = before > rate ? before : rate; // before may be NaN
-            double first = Math.max(aim, Math.min(step, MOST_ABOVE) * rate);
-            kept = true;
-            scope.standIn(type, first);
-            if (first > aim) late.add(new Late(tags, type, aim, now, first, factor));
-            changed = true;
-        }
-        return changed;
+        Tags tags = scope.lacksStandIn(type, rule, now - back);
+        if (tags == null) return false;
+        int inUse = Math.min(back, scope.inUse(type, now, back));
+        boolean isLate = rule.of(tags, type).measured();
+        if (isLate && inUse < back) return false;
+        // Otherwise the windows contain what the client sent with the tags that it had before.
+        boolean isFull = isLate && tags.inUse(type, now) >= back;
+        Reading read = scope.read(type);
+        // Kafka divides what a client sent that began just before a fall by all windows.
+        double rate = read.rate() * back / Math.max(BEATS_PER_SECOND, inUse);
+        if (!(rate >= rule.all()[type].floor())) return false; // also if there is no rate
+        Double limit = rule.limit(isFull ? tags : scope.own, type);
+        boolean limited = limit != null || isLate && !isFull && tags == scope.own; // this one had slowed tags before
+        // The rate alone does not tell: it is low after a mute, and while a limit rises.
+        if (limited && (read.delayMs() > 0 || isFull && rate >= NEAR * limit)) return false;
+        double factor = rule.of(tags, type).factor();
+        double before = scope.standIn(type), aim = before > rate ? before : rate; // before may be NaN
+        // The limit of slowed tags rises by itself when a client gets them late.
+        double above = isLate && !isFull ? 1 : Math.min(rule.windows().stepShare() / factor, MOST_ABOVE);
+        double first = Math.max(aim, above * rate);
+        kept = true;
+        scope.standIn(type, first);
+        if (first > aim) late.add(new Late(tags, type, aim, now, first, factor));
+        return true;
     }
 
     private boolean lower(Late each, Rule rule, boolean low, int now) {
         Scope scope = each.tags.scope;
         if (scope.standIn(each.type) != each.standIn) return false; // it was forgotten, or measured anew
         double factor = rule.of(each.tags, each.type).factor();
-        double highest = Math.max(each.highest, factor), step = rule.windows().stepShare();
+        double highest = Math.max(each.highest, factor);
         int since = low ? each.since : now;
         if (now - since < rule.backBeats()) {
             late.add(new Late(each.tags, each.type, each.rate, since, each.standIn, highest));
             return false;
         }
-        if (highest > factor) step = Math.min(1, step * highest / factor);
+        double share = rule.windows().stepShare(), step = highest > factor ? Math.min(1, share * highest / factor) : share;
         double next = Math.max(each.rate, each.standIn * step);
         scope.standIn(each.type, next);
         if (next > each.rate) late.add(new Late(each.tags, each.type, each.rate, now, next, factor));

@@ -473,7 +473,7 @@ class StandInsTest {
         kafka.show("Produce", ",user=\"<slowed alice>\",client-id=app", 30, 20);
         Reading own = scope.read(Tables.PRODUCE, false), slowed = scope.read(Tables.PRODUCE, true);
 
-        assertEquals(130.0, scope.rate(Tables.PRODUCE));
+        assertEquals(130.0, scope.read(Tables.PRODUCE).rate());
         assertEquals(20, own.and(slowed).delayMs());
         assertEquals(20, slowed.and(own).delayMs());
     }
