@@ -277,7 +277,8 @@ class FactorInForce:
             if now.state is not last.state:
                 self._shim.count("Factor", "", "Transitions", 1)
                 cause = f" ({now.cause})" if now.cause else ""
-                log.log(_level(now), "%s -> %s: factor %s%s", last.state, now.state, show_factor(now.value), cause)
+                level = logging.INFO if now.state is State.OPEN else logging.WARNING
+                log.log(level, "%s -> %s: factor %s%s", last.state, now.state, show_factor(now.value), cause)
             elif now.state is State.PAUSE and now.cause != last.cause:  # an operator may be working on the old cause
                 log.warning("PAUSE goes on: %s", now.cause)
             self.last = new
@@ -300,10 +301,6 @@ class FactorInForce:
             for name in before.keys() - {budget.name for budget in new}:
                 # Its factor may be 0 all the same: it may have no topic on this broker any more, or may be removed.
                 log.info("budget %s slows nobody on this broker any more", name)
-
-
-def _level(now: Factor) -> int:
-    return logging.INFO if now.state is State.OPEN else logging.WARNING
 
 
 # ---- a PAUSE remembered over a restart -------------------------------------------------------------------------
