@@ -61,7 +61,7 @@ final class StandIns {
         int fellAt = rule.fellAt();
         boolean low = fellAt != Tags.NEVER, falls = low && fellAt - dueAt >= 0;
         // The watch may skip a beat.
-        boolean second = !falls && now - walkedAt >= BEATS_PER_SECOND;
+        boolean second = !falls && now - walkedAt >= BEATS_PER_SECOND, changed = false;
         if (second) {
             walkedAt = now;
             boolean[] still = {false};
@@ -69,9 +69,8 @@ final class StandIns {
                 for (int type : TYPES) still[0] |= scope.keepUntilOver(type, rule, now);
             });
             kept = still[0];
+            for (int left = late.size(); left > 0; left--) changed |= lower(late.poll(), rule, low, now);
         }
-        boolean changed = false;
-        for (int left = late.size(); second && left > 0; left--) changed |= lower(late.poll(), rule, low, now);
         if (!low) {
             due.clear();
             return changed;
