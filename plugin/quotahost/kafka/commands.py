@@ -140,17 +140,12 @@ class Watching:
 
     def ask(self, watch: Watch, wait: float = 2 * _WAIT) -> None:
         """Write the watch. Returns when it is written, or after ``wait`` s. Raises Unusable if the write fails."""
-        failures: list[KafkaError] = []
-
-        def delivered(error: KafkaError | None, message: object) -> None:
-            if error is not None:
-                failures.append(error)
-
-        self._producer.produce(self._topic, encode(watch), KEY, on_delivery=delivered)
+        told: list[KafkaError | None] = []  # None if the record is written
+        self._producer.produce(self._topic, encode(watch), KEY, on_delivery=lambda error, _: told.append(error))
         # If no broker takes the record, its error comes after _WAIT.
         self._producer.flush(wait)
-        if failures:
-            raise _failed(failures[0], self._topic, "Write", self._options)
+        for error in filter(None, told):
+            raise _failed(error, self._topic, "Write", self._options)
 
     def read(self, seconds: float) -> Mapping[bytes, bytes]:
         """The latest look of each key among the looks that arrive within ``seconds``.
