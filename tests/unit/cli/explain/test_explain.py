@@ -1,4 +1,4 @@
-"""Tests ``quotahost explain`` and ``top`` with a fake of a broker's admin socket."""
+"""Tests ``quotahost explain`` and ``top`` with a fake of a broker's admin socket, and the process of any command."""
 
 import os
 import signal
@@ -202,6 +202,15 @@ def test_a_top_that_is_ended_leaves_the_terminal_as_it_was(number: int) -> None:
         os.kill(top._program.pid, number)
         top.shows("\x1b[?1049l")
         assert (top.ends(), termios.tcgetattr(top._theirs)) == (128 + number, before)
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"), [("do", b"doctor"), ("simulate disk --pol", b"--policy"), ("new fac", b"factor-source")]
+)
+def test_bash_completes_commands_options_and_choices(words: str, completed: bytes) -> None:
+    asked = {"COMP_WORDS": f"quotahost {words}", "COMP_CWORD": str(len(words.split()))}
+    done = process(env=os.environ | asked | {"_QUOTAHOST_COMPLETE": "complete_bash"})
+    assert (done.returncode, done.stdout.split()) == (0, [completed])
 
 
 def test_explain_and_top_start_without_what_takes_long_to_import() -> None:
