@@ -136,6 +136,8 @@ def test_each_change_of_a_budgets_state_is_logged_once_with_its_name(caplog: pyt
         for used in ((0, 0), (60, 0), (70, 100), (100, 100), (100, 0), (60, 0), (0, 0)):
             budgets(world, *used)
             budgets(world, *used)
+        for full in (budget(100), replace(budget(100), topics=frozenset[str]())):
+            world.step(ClusterVolumes((EMPTY,), budgets=(full,)))
     whom, ended = "for clients that write to its topics", "slows nobody on this broker any more"
     assert [(r.levelname, r.getMessage()) for r in caplog.records] == [
         ("WARNING", f"{orders}: THROTTLE, factor 0.4 {whom}"),
@@ -144,15 +146,9 @@ def test_each_change_of_a_budgets_state_is_logged_once_with_its_name(caplog: pyt
         ("INFO", f"budget logs {ended}"),
         ("WARNING", f"{orders}: THROTTLE, factor 0.4 {whom}"),
         ("INFO", f"budget orders {ended}"),
+        ("WARNING", f"{orders}: PAUSE, factor 0 {whom}"),
+        ("INFO", f"budget orders {ended}"),  # it is full, but has no topic on this broker any more
     ]
-
-
-def test_a_used_up_budget_without_a_topic_here_is_not_said_to_be_open(caplog: pytest.LogCaptureFixture) -> None:
-    world, full = World(fence=True), budget(100, "orders")
-    with caplog.at_level(logging.INFO, "quotahost.factor"):
-        for each in (full, replace(full, topics=frozenset[str]())):
-            world.step(ClusterVolumes((EMPTY,), budgets=(each,)))
-    assert caplog.messages[1:] == ["budget orders slows nobody on this broker any more"]
     assert world.shown("Budget")["orders"]["Factor"] == 0
 
 
