@@ -131,7 +131,7 @@ def broker(shim: FakeShim) -> HostBroker:
         (["factor"], "volume (in shadow); FETCH, PRODUCE x0.42 (in shadow): busy", "open"),
     ],
 )
-def test_a_look_tells_why_clients_are_slowed_or_would_be(
+def test_a_look_tells_why_clients_are_slowed_or_would_be_and_of_a_silent_host(
     shim: FakeShim, broker: HostBroker, shadow: list[str], told: str, fence: str
 ) -> None:
     given = {"type_factors": {"PRODUCE": [0.42, "busy"], "FETCH": [0.42, "busy"]}, "shadow": shadow,
@@ -140,9 +140,6 @@ def test_a_look_tells_why_clients_are_slowed_or_would_be(
         shim.answers["state"] = dump.state(factor=factor, cause="volume", **given)
         look = broker.look(0)
         assert (look.cause, look.fence) == (cause, fence)
-
-
-def test_a_look_tells_of_a_silent_host_that_slows_nobody(shim: FakeShim, broker: HostBroker) -> None:
     silence = "The Python host has been silent for 61000 ms: fallback.action=OPEN holds until it answers again"
     shim.answers["state"] = dump.state(factor=1.0, cause=silence)
     assert broker.look(0).cause == silence
