@@ -179,8 +179,7 @@ def test_snapshots_are_records_of_the_proposals_schema_in_a_compacted_topic_of_t
 
 
 @pytest.mark.proves("proposal-035.fallback", "proposal-035.freshness", "proposal-035.active-brokers")
-@pytest.mark.proves("proposal-035.metric-no-data")
-@pytest.mark.proves("faults.killed-broker", "faults.rolling")
+@pytest.mark.proves("proposal-035.metric-no-data", "faults.killed-broker", "faults.rolling")
 def test_a_broker_that_is_down_for_longer_than_validity_stops_nobody_but_in_the_strict_form(cluster: Cluster) -> None:
     first, second, third = cluster.brokers
     create_topic(first, "replicated", partitions=3, replicas=3)
@@ -207,9 +206,8 @@ def test_a_broker_that_is_down_for_longer_than_validity_stops_nobody_but_in_the_
     assert transitions(first, second) == before, "the broker's return has changed no state, either"
 
 
-@pytest.mark.proves("proposal-035.active-brokers", "proposal-035.quick-start")
+@pytest.mark.proves("proposal-035.active-brokers", "proposal-035.quick-start", "faults.killed-broker")
 @pytest.mark.long
-@pytest.mark.proves("faults.killed-broker")
 def test_a_disk_that_was_full_when_its_broker_died_stays_full_until_it_is_unregistered(cluster: Cluster) -> None:
     first, second, third = cluster.brokers
     alter_broker_config(first, {HARD: "1"}, broker=3)

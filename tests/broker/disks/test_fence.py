@@ -73,9 +73,8 @@ def test_in_a_pause_top_shows_the_cluster_to_who_is_not_excluded(node: KafkaNode
     assert attempt(node.client_config("alice"), topic) == TURNED_BACK
 
 
-@pytest.mark.proves("kip-13.refused-before-append")
+@pytest.mark.proves("kip-13.refused-before-append", "faults.full-disk")
 @pytest.mark.parametrize("idempotent", [False, True], ids=["default", "idempotent"])
-@pytest.mark.proves("faults.full-disk")
 def test_a_producer_appends_nothing_in_a_pause_and_loses_nothing(node: KafkaNode, topic: str, idempotent: bool) -> None:
     config = node.client_config("alice", "numbers") | {"enable.idempotence": idempotent}
     with ProducerLoad(config, topic, rate=1_500, numbered=True) as numbers:

@@ -130,8 +130,7 @@ def log_of(node: KafkaNode, topic: str) -> tuple[int, str]:
 
 
 @pytest.mark.proves("proposal-035.replication", "proposal-035.pause", "proposal-035.states")
-@pytest.mark.proves("proposal-035.properties-new")
-@pytest.mark.proves("faults.replication-fills")
+@pytest.mark.proves("proposal-035.properties-new", "faults.replication-fills")
 def test_a_followers_disk_filled_by_replication_stops_the_leaders_producers_and_loses_nothing(tmp_path: Path) -> None:
     settings = PRODUCERS | {"factor.source": "snapshots", "startup.grace": "20s"}
     settings |= {f"static.storage.{limit}.min-free-bytes": str(free) for limit, free in FREE.items()}

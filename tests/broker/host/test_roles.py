@@ -132,9 +132,8 @@ def test_a_rule_that_is_installed_while_the_broker_runs_applies_without_a_restar
     world.check_serves("late-client", QUOTA * LEFT)
 
 
-@pytest.mark.proves("proposal-035.fallback")
+@pytest.mark.proves("proposal-035.fallback", "faults.plugin-error")
 @pytest.mark.parametrize("plugin", ["source", POLICY, "task"])
-@pytest.mark.proves("faults.plugin-error")
 def test_each_failure_is_counted_logged_once_and_ends_in_the_stated_fallback(world: World, plugin: str) -> None:
     start = world.node.log.end()
     for mood, error in ERRORS.items():
