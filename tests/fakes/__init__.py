@@ -1,1 +1,1 @@
-"""Fakes of what a unit test can't have: the Java half, Kafka, Prometheus, installed packages."""
+"""Fakes of what a unit test can't have: the Java half, Kafka, installed packages."""

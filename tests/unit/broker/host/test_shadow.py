@@ -9,13 +9,35 @@ import pytest
 from harness.system.waiting import eventually
 from quotahost.broker.host.messages import Answer, shadow_text
 from quotahost.broker.host.shadow import PAUSE_PER_LOOK, Comparison, Key, Shadow, compare
-from quotahost.model import ScopeKind
-from tests.fakes.holders import FETCH, PRODUCE, REQUEST, dump, holder
+from quotahost.model import QuotaType, ScopeKind
+from tests.fakes import dump as raw
 from tests.fakes.plugin_context import settings
 from tests.fakes.shim import FakeShim
 
+PRODUCE, FETCH, REQUEST = QuotaType.PRODUCE, QuotaType.FETCH, QuotaType.REQUEST
 TRIED = "supplier.tried"
 CLIENT, USER, CLIENT_ID, ALL, GROUP = (each.value for each in ScopeKind)
+
+
+def holder(
+    principal: str, client_id: str, tags: tuple[str, str] | None = None, *, type: QuotaType = PRODUCE,
+    base: float | None = None, stand_in: float | None = None, rate: float | None = None, supplier: str = "static",
+    shadow: str = "", whole: bool = False, newcomer: bool = False, marked: bool = False, passes: bool = False,
+) -> list[Any]:  # fmt: skip
+    """One client, or all clients of a principal with ``whole``, and the rate that Kafka measures for its tags."""
+    user_tag, client_tag = tags or (principal, client_id)
+    return [
+        principal, client_id, whole, type.value, user_tag, client_tag, base, stand_in, rate, newcomer, supplier, shadow,
+        marked, passes,
+    ]  # fmt: skip
+
+
+def dump(*holders: list[Any], **changes: Any) -> dict[str, Any]:
+    """Java's answer to the question ``holders`` in a state with low floors; ``closed`` closes the fence."""
+    closed = changes.pop("closed", False)
+    fence = {"installed": closed, "closed": closed, "counts_only": closed}
+    state = raw.state(fence=fence, floors={"PRODUCE": 10.0, "FETCH": 10.0}, **changes)
+    return {"state": state, "holders": list(holders)}
 
 
 def compared(answer: dict[str, Any]) -> Comparison:

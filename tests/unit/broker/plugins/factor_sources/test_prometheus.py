@@ -3,12 +3,16 @@
 Each fault is reported in a sentence, and credentials go only to the server.
 """
 
+import json
 import math
-from collections.abc import Iterator
+import ssl
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
-from http.server import BaseHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -18,11 +22,76 @@ from quotahost.model import ClusterVolumes, Volume
 from quotahost.settings.declaration import SettingsError
 from quotahost.settings.sections import read_section
 from tests.fakes.plugin_context import Clock, context
-from tests.fakes.prometheus import FakePrometheus, Reply, Request, of_json, success
 from tests.fakes.tls import tls_server
 
 SECRET = "s3cret-t0ken"
 BASIC = {"username": "Aladdin", "password": "open sesame"}
+
+
+class Request(NamedTuple):
+    path: str
+    authorization: str | None
+
+
+class Reply(NamedTuple):
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = {}
+
+
+def of_json(content: Any, status: int = 200) -> Reply:
+    return Reply(status, json.dumps(content).encode())
+
+
+def success(vector: Mapping[tuple[str, str], float | str], **more: Any) -> Reply:
+    """The reply with these values by instance and mountpoint."""
+    result = [
+        {"metric": {"instance": broker, "mountpoint": volume}, "value": [0, str(value)]}
+        for (broker, volume), value in vector.items()
+    ]
+    return of_json({"status": "success", "data": {"resultType": "vector", "result": result}} | more)
+
+
+class FakePrometheus:
+    """Answers with ``replies[query]``; if ``answer`` is set, it writes the response. ``asked`` has all requests."""
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self.replies: dict[str, Reply] = {}
+        self.answer: Callable[[BaseHTTPRequestHandler], object] | None = None
+        self.asked: list[Request] = []
+        self.ended = threading.Event()
+        fake = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+                fake.asked.append(Request(self.path, self.headers.get("Authorization")))
+                if fake.answer is not None:
+                    fake.answer(self)
+                    return
+                reply = fake.replies[form["query"][0]]
+                self.send_response(reply.status)
+                for name, value in {"Content-Length": str(len(reply.body)), **reply.headers}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(reply.body)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
+        self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self.ended.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
 
 
 @pytest.fixture
@@ -82,7 +151,7 @@ def test_what_is_no_answer_is_a_failure_with_a_sentence(server: FakePrometheus, 
 
 
 def test_an_answer_is_read_to_16_mib_and_no_further(server: FakePrometheus) -> None:
-    def endless(asked: Request, handler: BaseHTTPRequestHandler) -> None:
+    def endless(handler: BaseHTTPRequestHandler) -> None:
         with suppress(OSError):  # the client hangs up
             handler.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n")
             while not server.ended.is_set():
@@ -92,12 +161,12 @@ def test_an_answer_is_read_to_16_mib_and_no_further(server: FakePrometheus) -> N
     assert "larger than 16 MiB" in failure(promql_client(server.url))
 
 
-def silent(asked: Request, handler: BaseHTTPRequestHandler) -> None:
+def silent(handler: BaseHTTPRequestHandler) -> None:
     handler.connection.recv(1)  # returns when the client hangs up
 
 
 def test_a_slow_server_has_the_timeout_in_all(server: FakePrometheus) -> None:
-    def dripping(asked: Request, handler: BaseHTTPRequestHandler) -> None:
+    def dripping(handler: BaseHTTPRequestHandler) -> None:
         """Sends a byte every 20 ms, so that no single wait of the client is long."""
         with suppress(OSError):
             handler.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n")
@@ -238,7 +307,8 @@ def test_wrong_properties_are_refused_with_a_sentence(sentence: str, section: di
 
 @pytest.mark.parametrize(("interval", "longest"), [("30s", 60), ("50s", 100), ("1h", 7200)])
 def test_answers_hold_for_validity_or_two_intervals(server: FakePrometheus, interval: str, longest: float) -> None:
-    server.serve({("kafka-1", "/data"): 100}, {("kafka-1", "/data"): 25})
+    volume = ("kafka-1", "/data")
+    server.replies = {"size": success({volume: 100}), "avail": success({volume: 25})}
     clock, given = Clock(), context(name="prometheus", own=section_of(server.url, interval=interval))
     plugin = Prometheus(given, clock)
     known = eventually(plugin.read, what="the plugin has an answer")
