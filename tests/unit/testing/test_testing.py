@@ -65,6 +65,14 @@ def counting(plugin: Any, *_: Any) -> Quota:
     return Quota(plugin.calls)
 
 
+def learning(plugin: Any, *_: Any) -> Quota:
+    """Raises until it knows its answers."""
+    plugin.calls += 1
+    if plugin.calls == 1:
+        raise LookupError("nobody has answered yet")
+    return Quota(1.0)
+
+
 PERCENT = LimitType.MIN_FREE_PERCENTAGE
 LIMITED = {"static.storage.soft.min-free-percent": "0.2", "static.storage.hard.min-free-percent": "0.1"}
 check_limited = partial(check_policy, properties=LIMITED)
@@ -90,6 +98,7 @@ def with_limits(**instead: Any) -> type:
         (partial(check_supplier, clients=[Client("bob", "terraform")]), "controller-mutation",
          {"plugin.controller-mutation.users": "alice:10", "plugin.controller-mutation.client-ids": "terraform:20"},
          {"plugin.controller-mutation.users": "alice:1"}),
+        (check_supplier, plugin(quota=learning), {}, None),
         # A factor source may return each of these types.
         *((check_factor_source, plugin(read=giving(answer)), {}, None) for answer in (
             None, 0, 0.5, 1.0, Factor(0.5), ClusterVolumes((Volume("1", "/", 2, 1),), ("broker 2 is silent",)))),
@@ -153,6 +162,9 @@ SUPPLIERS: list[tuple[Any, str, int]] = [
     *((entry, "would not start: supplier ", 1) for entry in (
         raising(RuntimeError("no such file")), raising(SystemExit(3)), plugin(), "no-such-plugin")),
     (Demanding, r"would not start: .*plugin\.demanding\.rate: is required", 1),
+    # It would be asked without end.
+    (plugin(__init__=lambda self, context: setattr(self, "announce", context.answers_changed),
+            quota=lambda self, *_: self.announce()), r"quota\(\) must not call answers_changed", 10),
     *((plugin(quota=quota), words, number) for quota, words, number in (
         *((raising(error), f"raised {type(error).__name__}", 5)
           for error in (KeyError("alice"), SystemExit(1), TimeoutError("late"))),
@@ -243,23 +255,6 @@ def test_what_breaks_the_contract_is_caught_with_its_number(
         check(broken)
 
 
-class Learning:
-    """Raises until it knows its answers."""
-
-    def __init__(self, context: Context) -> None:
-        self.context, self.known = context, False
-
-    def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
-        if self.known:
-            return Quota(1.0)
-        self.known = True
-        raise LookupError("nobody has answered yet")
-
-
-def test_a_supplier_may_raise_until_it_knows_its_answers() -> None:
-    check_supplier(Learning)
-
-
 @pytest.mark.parametrize("check", [check_supplier, check_factor_source, check_policy, check_task])
 def test_a_check_takes_a_broker_for_a_plugin_that_asks_one(check: Callable[..., None]) -> None:
     class Asks:
@@ -271,19 +266,6 @@ def test_a_check_takes_a_broker_for_a_plugin_that_asks_one(check: Callable[..., 
         quota = read = quota_factor = run = lambda self, *_: 1.0 if check is check_policy else None
 
     check(Asks, broker=FakeBroker({"log.dirs": "/data/1"}))
-
-
-class Announcing(Learning):
-    """Announces a change whenever the host asks it."""
-
-    def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
-        self.context.answers_changed()
-        return None
-
-
-def test_a_supplier_that_announces_as_it_is_asked_would_be_asked_without_end() -> None:
-    with pytest.raises(AssertionError, match=r"quota\(\) must not call answers_changed.*contract 10"):
-        check_supplier(Announcing)
 
 
 class Listening:
