@@ -44,34 +44,27 @@ HELD = {**dump.MARK, "held": True}
         ({"type": "CONTROLLER_MUTATION", "base": 5.0, "limit": 5.0, "rate": 9.0, "delay_ms": 9.0, "tokens": 0.0}, {},
          LimitedBy.NOTHING),
         ({"type": "CONTROLLER_MUTATION", "base": 5.0, "limit": 5.0, "tokens": -0.5}, {}, LimitedBy.QUOTA),
+        *((row, {"factor": 0.0, "fence": CLOSED, **state}, bound) for row, state, bound in (
+            ({}, {}, LimitedBy.FENCE),  # the client needn't have sent a request
+            ({"passes": True}, {}, LimitedBy.NOTHING),
+            ({}, {"fence": {**CLOSED, "counts_only": True}}, LimitedBy.NOTHING),
+            # An open fence holds nobody back.
+            ({"turned_back": "fence"}, {"fence": {**CLOSED, "closed": False}}, LimitedBy.NOTHING),
+            ({"type": "FETCH"}, {}, LimitedBy.NOTHING),
+            ({"user": "<newcomers>", "client_id": ""}, {}, LimitedBy.NOTHING),  # several clients: none was turned back
+            ({"user": "<newcomers>", "client_id": "", "turned_back": "fence"}, {}, LimitedBy.FENCE),
+            ({}, {"affected_topics": 2}, LimitedBy.NOTHING),
+            ({"mark": dump.MARK}, {"affected_topics": 2}, LimitedBy.NOTHING),
+            ({"mark": HELD}, {"affected_topics": 2}, LimitedBy.FENCE),
+            ({"mark": HELD, "passes": True}, {"affected_topics": 2}, LimitedBy.NOTHING),
+            ({"turned_back": "topics", "passes": True}, {}, LimitedBy.TOPIC_QUOTA),
+            ({"user": "", "turned_back": "topics"}, {"fence": {"closed": False}}, LimitedBy.TOPIC_QUOTA))),
     ],
 )  # fmt: skip
-def test_quota_factor_floor_or_nothing_binds(row: dict[str, Any], state: dict[str, Any], bound: LimitedBy) -> None:
+def test_what_binds_is_the_quota_the_factor_its_floor_a_closed_fence_a_topic_quota_or_nothing(
+    row: dict[str, Any], state: dict[str, Any], bound: LimitedBy
+) -> None:
     assert use_of(BrokerState.of(dump.state(**state)), dump.row(**row)).bound is bound
-
-
-@pytest.mark.parametrize(
-    ("row", "state", "bound"),
-    [
-        ({}, {}, LimitedBy.FENCE),  # the client needn't have sent a request
-        ({"passes": True}, {}, LimitedBy.NOTHING),
-        ({}, {"fence": {**CLOSED, "counts_only": True}}, LimitedBy.NOTHING),
-        # An open fence holds nobody back.
-        ({"turned_back": "fence"}, {"fence": {**CLOSED, "closed": False}}, LimitedBy.NOTHING),
-        ({"type": "FETCH"}, {}, LimitedBy.NOTHING),
-        ({"user": "<newcomers>", "client_id": ""}, {}, LimitedBy.NOTHING),  # several clients: none was turned back
-        ({"user": "<newcomers>", "client_id": "", "turned_back": "fence"}, {}, LimitedBy.FENCE),
-        ({}, {"affected_topics": 2}, LimitedBy.NOTHING),
-        ({"mark": dump.MARK}, {"affected_topics": 2}, LimitedBy.NOTHING),
-        ({"mark": HELD}, {"affected_topics": 2}, LimitedBy.FENCE),
-        ({"mark": HELD, "passes": True}, {"affected_topics": 2}, LimitedBy.NOTHING),
-        ({"turned_back": "topics", "passes": True}, {}, LimitedBy.TOPIC_QUOTA),
-        ({"user": "", "turned_back": "topics"}, {"fence": {"closed": False}}, LimitedBy.TOPIC_QUOTA),
-    ],
-)
-def test_a_closed_fence_and_topic_quotas_bind(row: dict[str, Any], state: dict[str, Any], bound: LimitedBy) -> None:
-    given = {"factor": 0.0, "fence": CLOSED, **state}
-    assert use_of(BrokerState.of(dump.state(**given)), dump.row(**row)).bound is bound
 
 
 def test_a_slowed_client_has_the_limit_of_the_slowed_and_all_that_is_measured_of_it() -> None:
