@@ -24,7 +24,7 @@ from quotahost.cli.quotas import cluster as module
 from quotahost.cli.quotas import usage
 from quotahost.cli.quotas.cluster import Cluster, cluster_at, not_enforced
 from quotahost.cli.quotas.command import show_bill
-from quotahost.cli.quotas.plan import BUDGETS, CLUSTER, Entity, compare
+from quotahost.cli.quotas.plan import BUDGETS, Entity, compare
 from quotahost.cli.quotas.usage import label_of, last_month, parse_month
 from quotahost.kafka.client import NoAnswer, who_answers
 from quotahost.model import DEFAULT
@@ -50,22 +50,18 @@ def test_who_may_not_change_client_quotas_is_told_so_by_a_plan_as_by_apply() -> 
         assert refused == {Entity("alice"): f"User:ops may not AlterConfigs cluster; {give}"}
 
 
-def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing() -> None:
-    broker: Any = Answer(properties=Mock(side_effect=NoAnswer("Local: Timed out")))
-    told = "can't check whether it enforces these quotas: Local: Timed out"
-    assert list(not_enforced(broker, [CLUSTER])) == [told]
-
-
 @pytest.mark.parametrize(
     ("properties", "told"),
     [
         ({}, [f"{LACKS}client.quota.callback.budgets=on and {NO_FENCE}"]),
         (BUDGETS_ON, [LACKS + NO_FENCE]),
         (BUDGETS_ON | {"authorizer.class.name": "org.quotahost.MonitoredQuotaFence"}, []),
+        # A broker that may not be asked isn't said to enforce nothing.
+        (NoAnswer("Local: Timed out"), ["can't check whether it enforces these quotas: Local: Timed out"]),
     ],
 )
-def test_a_broker_that_lacks_what_budgets_need_is_named(properties: dict[str, str | None], told: list[str]) -> None:
-    broker: Any = Answer(properties=lambda: properties)
+def test_a_broker_that_lacks_what_budgets_need_is_named(properties: Any, told: list[str]) -> None:
+    broker: Any = Answer(properties=Mock(side_effect=[properties]))
     assert list(not_enforced(broker, [BUDGETS])) == told
 
 
