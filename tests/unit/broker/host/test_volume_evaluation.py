@@ -54,6 +54,9 @@ def test_each_volume_is_held_by_itself_and_the_reason_says_until_when() -> None:
     assert one.step(cluster(used(940, "/a"), used(960, "/b"))) == 0
     assert one.cause == "broker 1, volume /b: PAUSE until 950 bytes or fewer are used (pause.resume.free-share)"
     assert [one.shim.shown["VolumeLimits", "/b", name] for name in ("Factor", "Breached")] == [0, 1]
+    for_good = world(static__storage__hard__min_free_bytes="2001")  # more than the capacity
+    assert factors(for_good, 0) == [0]
+    assert for_good.cause == "broker 1, volume /d: PAUSE that never ends: its hard limit allows no used byte"
 
 
 def test_a_volume_that_swings_around_its_hard_limit_in_a_pause_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -71,12 +74,6 @@ def test_full_volumes_in_another_order_or_whose_capacity_moves_are_no_news(caplo
         one.step(cluster(*full[:: -1 if more else 1]))
     until = "PAUSE until 1,780,000,000 bytes or fewer are used (pause.resume.free-share)"
     assert caplog.messages == [f"OPEN -> PAUSE: factor 0 (broker 1, volume /a: {until})"]
-
-
-def test_a_hard_limit_beyond_the_capacity_is_a_pause_for_good() -> None:
-    one = world(static__storage__hard__min_free_bytes="2001")
-    assert factors(one, 0) == [0]
-    assert one.cause == "broker 1, volume /d: PAUSE that never ends: its hard limit allows no used byte"
 
 
 def test_it_holds_for_any_policy_that_tells_its_limits_and_for_no_other() -> None:

@@ -166,7 +166,7 @@ def test_a_client_of_several_brokers_is_one_row() -> None:
     assert " ".join(row.split()) == "alice app PRODUCE 1.10 MB/s 2.00 MB/s 100.0 % 300 ms 2 quota"
 
 
-def test_the_worst_state_is_told_and_who_is_silent() -> None:
+def test_the_worst_state_is_told_who_is_silent_and_which_broker_slows_single_types_by_its_load() -> None:
     slow = look(state=State.THROTTLE, factor=0.5, limit_factor=0.6, cause="broker 3", fence="open", affected=3)
     shut = look(state=State.PAUSE, factor=0.0, limit_factor=0.0, cause="broker 1", fence="closed")
     found = merged({"1": look(), "2": slow, "3": shut}, {"1", "2", "3", "4", "5"})
@@ -176,9 +176,6 @@ def test_the_worst_state_is_told_and_who_is_silent() -> None:
     assert (found.factor, found.affected) == (0.5, 3)
     more = look([use()], left_out=True)
     assert [merged(looks, looks).left_out for looks in ({"1": look()}, {"1": look(), "2": more})] == [False, True]
-
-
-def test_a_broker_that_slows_single_types_by_its_load_is_named() -> None:
     cause = "FETCH, PRODUCE x0.42: this broker's request handlers are 4 % idle (target 30 %)"
     found = merged({"1": look(), "2": look(where="broker 2", cause=cause)}, {"1", "2"})
     assert head(found)[1].plain == f"cause: broker 2: {cause}"
