@@ -69,11 +69,6 @@ def test_a_wrong_value_is_refused(make: Callable[[Any], object], values: list[An
 SIZES = st.integers(0, 2**63 - 1)
 
 
-@pytest.mark.proves("proposal-035.limit-types")
-def test_limit_types_are_those_of_the_proposals_schema() -> None:
-    assert [str(kind) for kind in LimitType] == ["ConsumedBytes", "MinFreeBytes", "MinFreePercentage"]
-
-
 @given(st.floats(0, 100) | st.integers(0, 100), SIZES)
 def test_a_percentage_leaves_at_least_that_much_free_and_not_a_byte_more(level: float, capacity: int) -> None:
     free = capacity - Limit(PERCENT, level).consumed_at(capacity)

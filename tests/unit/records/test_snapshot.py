@@ -57,7 +57,7 @@ def test_rounding_for_json_never_lets_a_volume_fill_further(limit: Limit, capaci
     assert rounded(limit).consumed_at(capacity) <= limit.consumed_at(capacity)
 
 
-@pytest.mark.proves("proposal-035.volume-limits")
+@pytest.mark.proves("proposal-035.volume-limits", "proposal-035.limit-types")
 def test_the_record_reads_as_in_the_proposal() -> None:
     percent, free = Limit(LimitType.MIN_FREE_PERCENTAGE, 4.5), Limit(LimitType.MIN_FREE_BYTES, 1_000_000)
     disk = Volume("0", "/dev/sdd", 107374182400, 10737418240)
