@@ -202,23 +202,15 @@ def test_credentials_go_as_http_says_and_are_hidden_where_a_server_repeats_them(
     assert not [text for text in texts for secret in secrets if secret[:8] in text]
 
 
-@pytest.fixture
-def secured(tmp_path: Path) -> Iterator[tuple[FakePrometheus, str]]:
-    """A server, and the file of its certificate."""
+def test_only_a_server_with_a_certificate_of_ca_location_is_trusted(tmp_path: Path) -> None:
     tls, certificate, _ = tls_server(tmp_path)
-    fake = FakePrometheus(tls)
-    yield fake, str(certificate)
-    fake.close()
-
-
-def test_only_a_server_with_a_certificate_of_ca_location_is_trusted(secured: tuple[FakePrometheus, str]) -> None:
-    secure, certificate = secured
-    assert "certificate verify failed" in failure(promql_client(secure.url, bearer_token=SECRET))
-    assert not secure.asked
-    secure.replies["up"] = success({("a", "/"): 1})
-    assert len(promql_client(secure.url, ca_location=certificate).query("up").series) == 1
-    with pytest.raises(ValueError, match="ca-location can't be read: No such file"):
-        promql_client(secure.url, ca_location=certificate + ".gone")
+    with closing(FakePrometheus(tls)) as secure:
+        assert "certificate verify failed" in failure(promql_client(secure.url, bearer_token=SECRET))
+        assert not secure.asked
+        secure.replies["up"] = success({("a", "/"): 1})
+        assert len(promql_client(secure.url, ca_location=str(certificate)).query("up").series) == 1
+        with pytest.raises(ValueError, match="ca-location can't be read: No such file"):
+            promql_client(secure.url, ca_location=f"{certificate}.gone")
 
 
 # ---- volumes from two vectors: a volume must be valid in both vectors, and anything else is unknown ----
