@@ -68,9 +68,7 @@ def test_a_node_needs_the_plugins_of_these_roles_and_pauses_by_itself_where_it_j
     assert {role for role in Role if node.needs(role, names.get(role, source), given)} == needed
     assert node.applied(given, watches_disks=watches).fallback_action is (State.PAUSE if watches else State.OPEN)
     assert not CONTROLLER.needs(Role.FACTOR_SOURCE, "load", given)
-
-
-def test_where_no_source_watches_disks_a_silent_host_is_no_full_disk_unless_that_is_written() -> None:
+    # Where no source watches disks, a silent host is no full disk unless that is written.
     for given, action in ((pauses("typed"), State.PAUSE), (settings(factor__source="typed"), State.OPEN)):
         assert BROKER.applied(given, watches_disks=False).fallback_action is action
 
