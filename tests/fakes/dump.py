@@ -35,8 +35,7 @@ def state(**changes: Any) -> dict[str, Any]:
 
 def row(**changes: Any) -> dict[str, Any]:
     """A scope of alice's app, whose quota is 1 MB/s and whose rate is 1 kB/s."""
-    limit = changes.get("limit", _ROW["limit"])
-    return {**_ROW, "slowed_limit": limit, **changes}
+    return {**_ROW, "slowed_limit": changes.get("limit", _ROW["limit"]), **changes}
 
 
 def client(*rows: dict[str, Any], state: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:

@@ -49,7 +49,6 @@ class FakeShim(Shim):
     #: Batches, and functions that a test runs between them on the host thread.
     script: deque[Batch | Callable[[], None]] = field(default_factory=deque)
     table: dict[Client, Row] = field(default_factory=dict)  # the row of each client that was published last
-    started: dict[str, str] = field(default_factory=dict)  # the properties at the broker's start, if others
     asked: Sequence[str] = ()
     in_force: list[dict[str, str]] = field(default_factory=list)  # the properties of each ``ready``
     refused: str | None = None
@@ -116,7 +115,7 @@ class FakeShim(Shim):
         return {PREFIX + name: value for name, value in self.given.items()}
 
     def started_with(self) -> dict[str, str]:
-        return {PREFIX + name: value for name, value in (self.started or self.given).items()}
+        return {PREFIX + name: value for name, value in self.given.items()}
 
     def ready(self, asked: Sequence[str], given: Mapping[str, str]) -> None:
         self.asked = asked

@@ -118,16 +118,13 @@ def test_a_broker_whose_disk_is_full_when_it_starts_appends_no_byte(tmp_path: Pa
         producer.flush(10)
 
 
-# ---- under load, one after the other ----
+# ---- another version ----------------------------------------------------------------------------------------------
 
 
 def goes_on(load: ProducerLoad) -> None:
     """Waits until a megabyte more has been acknowledged."""
     before = load.meter.bytes
     eventually(lambda: load.meter.bytes > before + 1_000_000)
-
-
-# ---- another version ----------------------------------------------------------------------------------------------
 
 
 class Build(NamedTuple):

@@ -9,15 +9,7 @@ from quotahost.records.quotas import ClusterQuota, Entity, encode, key_of
 QUOTAS: Final = "__quotahost_quotas"
 
 
-def set_cluster_quota(
-    config: Mapping[str, Any],
-    user: str | None = None,
-    client_id: str | None = None,
-    produce: float | None = None,
-    fetch: float | None = None,
-) -> None:
-    """Writes the record of an entity, or removes its quota if no rate is given. Takes librdkafka's properties."""
-    entity = Entity(user, client_id)
-    value = encode(ClusterQuota(produce, fetch)) if produce or fetch else None
+def set_cluster_quota(config: Mapping[str, Any], client_id: str, produce: float) -> None:
+    """Writes the record of a client-id's quota. Takes librdkafka's properties."""
     topic = CompactedTopic(config, QUOTAS, "quotahost-quotas")
-    assert topic.write({key_of(entity): value}) == {}
+    assert topic.write({key_of(Entity(None, client_id)): encode(ClusterQuota(produce))}) == {}

@@ -168,10 +168,6 @@ def share(text: str) -> dict[str, str]:
     return {"plugin.mine.share": text}
 
 
-def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
-
-
 def test_what_was_built_for_a_verdict_serves_unless_another_comes(mine: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     shim = FakeShim({"supplier": "mine"})
@@ -310,5 +306,5 @@ def test_a_host_that_starts_again_serves_without_metrics_where_their_port_is_tak
     shim.arrive(("alice", "a"))
     assert serve(shim).refused is None
     assert shim.rate("alice", "a") == 0.25
-    (error,) = errors(caplog)
+    (error,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
     assert f"metrics.port={taken['metrics.port']}: {address} can't be bound" in error

@@ -144,11 +144,6 @@ def test_a_supplier_that_fails_leaves_the_client_as_it_is() -> None:
 # ---- the principal's other client-ids ---------------------------------------------------------------------------
 
 
-def told(suppliers: list[Supplier], combine: str = "first", shim: FakeShim | None = None) -> object:
-    """The distinct client-ids in the answer for alice/app."""
-    return tried({f"s{n}": each for n, each in enumerate(suppliers)}, (), combine, shim)[0].distinct
-
-
 THREE = [supplier(None, {"a"}), supplier(Quota(1.0), {"b"}), supplier(Quota(2.0), {"c"})]
 UNSURE, KNOWS = supplier(None), supplier(Quota(1.0), {"a"})
 
@@ -167,14 +162,14 @@ UNSURE, KNOWS = supplier(None), supplier(Quota(1.0), {"a"})
     ],
 )
 def test_all_suppliers_that_were_asked_decide_together(suppliers: list[Supplier], combine: str, distinct: Any) -> None:
-    assert told(suppliers, combine) == distinct
+    assert tried({f"s{n}": each for n, each in enumerate(suppliers)}, (), combine)[0].distinct == distinct
 
 
 @pytest.mark.parametrize("wrong", ["abc", 5, [1], {"a": 1, 2: 3}])
 def test_an_answer_of_another_type_is_counted_and_tells_nothing(wrong: Any) -> None:
     shim = FakeShim({})
-    assert told([supplier(Quota(1.0), wrong)], shim=shim) == EACH
-    assert shim.failed == ["s0"] * 2
+    assert tried({"mine": supplier(Quota(1.0), wrong)}, shim=shim)[0].distinct == EACH
+    assert shim.failed == ["mine"] * 2
 
 
 def test_a_user_is_asked_about_until_distinct_client_ids_works(mine: Any, caplog: pytest.LogCaptureFixture) -> None:

@@ -108,12 +108,9 @@ def filled(consumed: float, name: str = "/data") -> Volume:
     return Volume("1", name, CAPACITY, max(0, int(consumed)))
 
 
-def loop(
-    demand: float, drain: float, every: int, hours: float, *properties: str, restarts: tuple[int, ...] = (), **more: Any
-) -> scenes.Course:
+def loop(demand: float, drain: float, every: int, hours: float, **more: Any) -> scenes.Course:
     """Play ``setpoint`` with a disk, from which ``drain`` bytes/s go in lumps; ``more`` are the disk's arguments."""
-    given, disk = dict(each.split("=") for each in properties), Disk(demand, drain=drain, every=every, **more)
-    return scenes.play("setpoint", hours, disk, properties=given, restarts=restarts)
+    return scenes.play("setpoint", hours, Disk(demand, drain=drain, every=every, **more))
 
 
 # ---- in a closed loop ------------------------------------------------------------------------------
