@@ -28,7 +28,7 @@ from harness.system.waiting import eventually
 from quotahost.throttling import SampledRate, TokenBucket
 from tests.broker.support.commands import explain_client, field, last_line
 from tests.broker.support.node import callback_properties
-from tests.broker.support.seen import ANYONE, has_own_quota
+from tests.broker.support.seen import ANYONE
 
 SAMPLES: Final = 100
 Q: Final = 5.0
@@ -66,7 +66,8 @@ def make_known(cluster: Cluster, client_id: str) -> None:
         with RawClient(node, client_id, listener) as client:
             client.ping()
             assert client.has_response(within=30)
-        eventually(lambda node=node: has_own_quota(node, ANYONE, client_id))
+        # Until the host has answered for this client-id, too, it has the default of its principal.
+        eventually(lambda node=node: quota_now(node, ANYONE, client_id, "CONTROLLER_MUTATION").client_id == client_id)
 
 
 def bean(node: KafkaNode, name: str) -> dict[str, Any]:
