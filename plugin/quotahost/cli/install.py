@@ -16,7 +16,7 @@ import typer
 
 from quotahost.base.errors import QuotahostError
 from quotahost.cli.console import say, whole, writing
-from quotahost.cli.property_files import CLASS
+from quotahost.cli.property_files import CALLBACK, CLASS
 from quotahost.settings.declaration import PREFIX
 
 _VERSIONS: Final = "META-INF/quotahost/versions.properties"
@@ -81,7 +81,7 @@ def install(
     for old in before:
         say(f"  instead of {old.path.name} (quotahost {old.quotahost})")
     say("\nAdd to the broker's server.properties:\n")
-    say(javaproperties.join_key_value(f"{PREFIX}class", CLASS))
+    say(javaproperties.join_key_value(CALLBACK, CLASS))
     say(javaproperties.join_key_value(f"{PREFIX}python.executable", sys.executable))
     doctor = [str(Path(sys.executable).with_name("quotahost")), "doctor", "server.properties"]
     say(f"\nCheck before you restart the broker: {shlex.join([*doctor, '--kafka-home', str(kafka_home)])}")

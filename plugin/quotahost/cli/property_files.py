@@ -19,7 +19,9 @@ from quotahost.settings.declaration import PREFIX
 CLASS: Final = "org.quotahost.PythonQuotaCallback"
 #: The second class also shows quotahost's numbers among Kafka's own metrics (4.1 and newer).
 CLASSES: Final = (CLASS, "org.quotahost.MonitoredPythonQuotaCallback")
+CALLBACK: Final = f"{PREFIX}class"
 AUTHORIZER: Final = "authorizer.class.name"
+INNER: Final = f"{PREFIX}fence.authorizer"  # the authorizer that the fence asks
 FENCES: Final = ("org.quotahost.QuotaFence", "org.quotahost.MonitoredQuotaFence")
 _REFERENCE: Final = re.compile(r"\$\{[^}:{]+:")  # the start of ${provider:path:key} (KIP-297)
 #: Java's names with librdkafka's names, for stores that are PEM files, and below for PEM texts (KIP-651). In Java one
@@ -57,7 +59,7 @@ class BrokerFile:
 
     def classes(self) -> list[str]:
         """``PROPERTY=CLASS`` for each class that Kafka or the fence loads by its name at the start."""
-        names = (f"{PREFIX}class", AUTHORIZER, *[f"{PREFIX}fence.authorizer"] * self.has_fence)
+        names = (CALLBACK, AUTHORIZER, *[INNER] * self.has_fence)
         given = {name: self.get(name) for name in names if name not in self.unresolved}
         return [f"{name}={text}" for name, text in given.items() if text.lower() not in ("", "none")]
 

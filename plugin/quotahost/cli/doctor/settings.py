@@ -27,7 +27,7 @@ from quotahost.broker.host.exemptions import principal_at
 from quotahost.broker.host.plugins import judges_alone
 from quotahost.cli.console import Finding, Section, good, note, weak, wrong
 from quotahost.cli.doctor.topics import LOCAL_ALONE, OPEN, SEE_ALL, STANDARD, check_rights
-from quotahost.cli.property_files import AUTHORIZER, CLASS, CLASSES, FENCES, BrokerFile
+from quotahost.cli.property_files import AUTHORIZER, CALLBACK, CLASS, CLASSES, FENCES, INNER, BrokerFile
 from quotahost.kafka.admin import BrokerConfig
 from quotahost.kafka.client import Admin, NoAnswer, unconnected
 from quotahost.kafka.listeners import Listeners
@@ -40,7 +40,6 @@ from quotahost.settings.storage import match
 from quotahost.throttling import quota_windows
 from quotahost.units.show import show_duration, show_number
 
-_CLASS: Final = f"{PREFIX}class"
 _SENSORS_LIVE: Final = timedelta(hours=1)  # Kafka's ClientQuotaManager.InactiveSensorExpirationTimeSeconds
 _ANONYMOUS: Final = "ANONYMOUS"  # Kafka's principal name for a client that didn't authenticate
 _EXCLUDED: Final = f"{PREFIX}static.excluded.principal.name.list"
@@ -77,11 +76,11 @@ def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Set
 
 
 def _before_reading(broker: BrokerFile) -> Iterator[Finding]:
-    name_of_class = broker.get(_CLASS)
+    name_of_class = broker.get(CALLBACK)
     # If a config provider supplies the class, its name can't be read here, so there is no finding.
-    if name_of_class not in CLASSES and _CLASS not in broker.unresolved:
-        text = f"{_CLASS} is {name_of_class or 'not set'}: this broker does not load quotahost"
-        yield wrong(text, f"{_CLASS}={CLASS}")
+    if name_of_class not in CLASSES and CALLBACK not in broker.unresolved:
+        text = f"{CALLBACK} is {name_of_class or 'not set'}: this broker does not load quotahost"
+        yield wrong(text, f"{CALLBACK}={CLASS}")
     for name in broker.unresolved:
         if name.startswith(PREFIX):
             yield note(f"{name} is not checked: a config provider of the broker resolves it")
@@ -233,7 +232,6 @@ def _windows(broker: BrokerFile) -> Iterator[Finding]:
 
 # ---- whether a factor can protect the disks --------------------------------------------------------------------
 
-_INNER: Final = f"{PREFIX}fence.authorizer"
 #: Properties of StandardAuthorizer: a file that sets one belongs to a cluster with ACLs.
 _OF_ACLS: Final = ("super.users", OPEN)
 _SESSION: Final = "broker.session.timeout.ms"
@@ -276,7 +274,7 @@ def check_protection(settings: Settings, broker: BrokerFile) -> Iterator[Finding
             f"a factor source is set, but {AUTHORIZER} is {authorizer or 'not set'}, so there is no fence: PAUSE only "
             f"slows each producer to floor.bytes ({show_number(settings.floor_bytes)} bytes/s), and a producer that "
             "opens new connections escapes even that",
-            f"{AUTHORIZER}={FENCES[0]} and {_INNER}={authorizer or 'none'}, on brokers and controllers",
+            f"{AUTHORIZER}={FENCES[0]} and {INNER}={authorizer or 'none'}, on brokers and controllers",
         )
     # If controllers are separate nodes, only the controllers can refuse new topics.
     elif settings.pause_creation == "refuse" and (
@@ -294,15 +292,15 @@ def check_protection(settings: Settings, broker: BrokerFile) -> Iterator[Finding
 
 def _behind_the_fence(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     if settings.fence_authorizer in FENCES:
-        yield wrong(f"{_INNER} is the fence itself", f"{_INNER}=none, or the class of the cluster's own authorizer")
+        yield wrong(f"{INNER} is the fence itself", f"{INNER}=none, or the class of the cluster's own authorizer")
     acls = [name for name in _OF_ACLS if broker.get(name)]
     if settings.fence_authorizer == STANDARD and not acls:
         text = "behind the fence, StandardAuthorizer denies what no ACL allows, also to brokers"
-        remedy = f"{_INNER}=none if the cluster has no authorizer"
+        remedy = f"{INNER}=none if the cluster has no authorizer"
         yield weak(f"{text}; neither {' nor '.join(_OF_ACLS)} is set", remedy)
     if settings.fence_authorizer == "none" and acls:
         text = f"fence.authorizer is none, but {' and '.join(acls)} is set, as if ACLs were in use"
-        remedy = f"{_INNER}={STANDARD}, or remove {' and '.join(acls)}"
+        remedy = f"{INNER}={STANDARD}, or remove {' and '.join(acls)}"
         yield weak(f"{text}: behind this fence nobody's rights are checked", remedy)
 
 

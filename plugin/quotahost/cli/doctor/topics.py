@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from quotahost.cli.console import Finding, good, note, weak, wrong
-from quotahost.cli.property_files import AUTHORIZER, BrokerFile
+from quotahost.cli.property_files import AUTHORIZER, INNER, BrokerFile
 from quotahost.kafka.client import OF_GROUPS, Admin, no_right
 from quotahost.kafka.rights import CHANGES, Holders, Rights, Shape, ask
 from quotahost.records import topics as kept
@@ -80,7 +80,7 @@ def check_rights(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     if broker.get("process.roles") == "controller":
         return
     if broker.has_fence and settings.fence_authorizer == "none":
-        may = f"{PREFIX}fence.authorizer is none: everybody who can connect may"
+        may = f"{INNER} is none: everybody who can connect may"
     elif authorizer in ("", "none"):
         may = f"{AUTHORIZER} is not set: everybody who can connect may"
     elif broker.get(OPEN).lower() == "true":

@@ -31,7 +31,7 @@ from kafka.protocol import admin
 
 from quotahost.base.errors import QuotahostError, Unusable
 from quotahost.base.text import bounded
-from quotahost.cli.property_files import AUTHORIZER, FENCES, read_client_config
+from quotahost.cli.property_files import AUTHORIZER, CALLBACK, FENCES, read_client_config
 from quotahost.cli.quotas import plan as plans
 from quotahost.cli.quotas.files import Declared
 from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, Amount, Change, Entity, Plan, Quotas, Refusals
@@ -333,7 +333,7 @@ def not_enforced(broker: BrokerConfig, sections: Collection[str]) -> Iterator[st
     except NoAnswer as problem:
         yield f"can't check whether it enforces these quotas: {problem}"
         return
-    callback = configs.get(f"{PREFIX}class")
+    callback = configs.get(CALLBACK)
     if callback and not callback.startswith("org.quotahost."):
         yield f"callback {callback} decides about quotas and may ignore these"
         return
