@@ -175,7 +175,7 @@ def wait_for(directories: Collection[str], progress: Progress, stop: threading.E
 def _settle(attempt: Future[ExitStack | None], directories: Collection[str]) -> None:
     try:
         attempt.set_result(lock(directories))
-    except (OSError, OptionsError) as problem:
+    except Exception as problem:  # the main thread raises it
         attempt.set_exception(problem)
 
 
