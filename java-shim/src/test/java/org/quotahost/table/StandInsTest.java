@@ -99,7 +99,7 @@ class StandInsTest {
     @Test
     void whoComesWhileTheFactorIsLowIsMutedForNoLongerThanMaxMuteOnceItIsMeasured() throws JMException {
         comesAtAFactorOfATenth();
-        assertEquals(300.0, lowered(60));
+        assertEquals(300.0, lowered(60, 3_000));
     }
 
     /** For example, the host hangs for some seconds longer than validity, and fallback.action is OPEN. */
@@ -107,11 +107,11 @@ class StandInsTest {
     @ValueSource(ints = {0, 5, 11})
     void theSameHoldsIfTheFactorIsOneForAMomentMeanwhile(int seconds) throws JMException {
         comesAtAFactorOfATenth();
-        lowered(14 + seconds);
+        lowered(14 + seconds, 3_000);
         table.fallback(1.0);
         goOn(5);
         table.fallback(null);
-        assertEquals(300.0, lowered(80));
+        assertEquals(300.0, lowered(80, 3_000));
     }
 
     private void comesAtAFactorOfATenth() throws JMException {
@@ -122,12 +122,12 @@ class StandInsTest {
         uses(3_000);
     }
 
-    /** Lets the client send as much as it may, and returns its last limit. */
-    private double lowered(int seconds) {
+    /** Lets the client send as much as it may up to a rate, and returns its last limit; no mute is longer than max.mute. */
+    private double lowered(int seconds, double rate) {
         List<Double> limits = new ArrayList<>();
         for (int beat = 0; beat < 5 * seconds; beat++) {
             Double now = goOn(0.2);
-            limits.add(now == null ? 3_000 : Math.min(3_000, now));
+            limits.add(now == null ? rate : Math.min(rate, now));
             double limit = limits.get(beat), highest = Collections.max(limits.subList(Math.max(0, beat - 60), beat + 1));
             assertTrue((highest - limit) / limit * 12 <= 30.01, "from " + highest + " to " + limit);
         }
@@ -342,13 +342,7 @@ class StandInsTest {
     /** The client used little when it wrote to the budget's topics. */
     @Test
     void whoWroteToItsTopicsBeforeIsMeasuredAnewToo() throws JMException {
-        fence = FenceFixture.fence("none", Map.of());
-        table.configureTap(2, 1_000, 30_000);
-        uses(400);
-        goOn(20);
-        table.budgets(List.of(Tables.budget("team", 0.5, "orders")));
-        writing(20);
-        assertEquals(200.0, goOn(0));
+        writesToTopicsOfABudget(2, 400, 0.5);
         uses(4_000);
         assertNull(goOn(16), "as soon as its mark has ended");
         assertNull(goOn(60));
@@ -360,13 +354,7 @@ class StandInsTest {
     /** Its budget was removed some seconds before: Kafka's windows still contain what it sent with slowed tags. */
     @Test
     void whoWasSlowedByABudgetUntilAMomentAgoIsNotMeasuredAnew() throws JMException {
-        fence = FenceFixture.fence("none", Map.of());
-        table.configureTap(11, 1_000, 30_000);
-        uses(4_000);
-        goOn(20);
-        table.budgets(List.of(Tables.budget("team", 0.1, "orders")));
-        writing(60);
-        assertEquals(400.0, goOn(0));
+        writesToTopicsOfABudget(11, 4_000, 0.1);
         table.budgets(List.of());
         assertNull(goOn(3));
         uses(1_500);
@@ -376,6 +364,17 @@ class StandInsTest {
         assertNull(goOn(30));
         table.factor(0.5, "", null);
         assertEquals(750.0, goOn(20), "but it is measured anew later");
+    }
+
+    /** Lets the client use so much, and then write to the topics of a budget until its limit has moved to the budget's factor. */
+    private void writesToTopicsOfABudget(int windows, double rate, double factor) throws JMException {
+        fence = FenceFixture.fence("none", Map.of());
+        table.configureTap(windows, 1_000, 30_000);
+        uses(rate);
+        goOn(20);
+        table.budgets(List.of(Tables.budget("team", factor, "orders")));
+        writing(60);
+        assertEquals(rate * factor, goOn(0));
     }
 
     @Test
@@ -425,18 +424,12 @@ class StandInsTest {
         assertTrue(fallsAgain() >= 3_600);
     }
 
-    private Double fallsAgain() throws JMException {
+    private double fallsAgain() throws JMException {
         table.factor(1, "", null);
         assertNull(goOn(1));
         uses(4_000);
         table.factor(0.9, "", null);
-        double last = 4_000;
-        for (Double limit = goOn(0); ms < 200_000; limit = goOn(0.2)) {
-            if (limit == null || limit >= last) continue;
-            assertTrue((last - limit) / limit * 12 <= 30.01, "from " + last + " to " + limit);
-            last = limit;
-        }
-        return goOn(0);
+        return lowered(120, 4_000);
     }
 
     /** Kafka's rate is what the client sent in 2 s, divided by 10 s: with this rate it was held to a fifth of its usage. */
