@@ -54,6 +54,10 @@ os.register_at_fork(after_in_child=partial(_take_signals, signal.SIG_DFL))
 
 # ---- in the broker's own process -------------------------------------------------------------------------------
 
+#: Each thread's ``_Attached``. It outlives every host: if a host's end deleted those of the threads that go on, the
+#: thread that deletes them would detach itself, and the broker would crash if this thread was calling Java.
+_here: Final = threading.local()
+
 
 def serve() -> None:
     """Run the host in the broker's own process until the broker closes it. The shim calls this on its host thread."""
@@ -73,12 +77,11 @@ class _InProcess:
         # This runs on the host thread, before any other thread calls Java, and JPype creates its classes here.
         self._call = jpype.JClass("org.quotahost.host.PythonHost").call
         self._thread = jpype.JClass("java.lang.Thread")
-        self._here = threading.local()
-        self._here.attached = None  # the host thread is a Java thread, so nothing must detach it
+        _here.attached = None  # the host thread is a Java thread, so nothing must detach it
 
     def ask(self, message: bytes) -> bytes:
-        if not hasattr(self._here, "attached"):
-            self._here.attached = _Attached(self._thread)
+        if not hasattr(_here, "attached"):
+            _here.attached = _Attached(self._thread)
         return bytes(memoryview(self._call(message)))
 
     def tell(self, message: bytes) -> None:
