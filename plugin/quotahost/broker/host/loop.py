@@ -111,9 +111,10 @@ class Host:
         self._factor = FactorLoop(self._shim, self._guard, self._clock, self._pause_memory)
         if endpoint := exporter(settings, self._shim):
             self._opened.callback(endpoint.close)
-        changes.apply(given)
-        self._disable_fault_handler()
-        self._factor.step(self._plugins, self._broker.settings)
+        with stacks_of_a_long_start():
+            changes.apply(given)
+            self._disable_fault_handler()
+            self._factor.step(self._plugins, self._broker.settings)
         # The broker goes on from here: limits, exemptions and full disks are in place before its first request.
         self._shim.ready(changes.in_force.asked, given)
         self._ask_for_fence_at = self._clock() + _SETTLED
@@ -147,8 +148,8 @@ class Host:
         self._broker.refresh(settings)
         self._hide(before)  # again, because refresh() may have changed the login of the plugins' client
         self._look_at_disks()
-        if plugins.factor_source is not None:
-            self._disks()  # for any source: the disk monitor's thread stores a PAUSE for the next start
+        if plugins.factor_source is not None or self._pause_memory.before:
+            self._disks()  # for any source: the disk monitor's thread stores a PAUSE for the next start, or removes it
         self._exemptions = Exemptions(settings, self._broker.properties(), self._broker.principals)
         if self._notifier.cluster:
             self._exemptions.know(self._notifier.cluster.brokers)

@@ -25,7 +25,7 @@ _HANGS: Final = 0.8
 
 @contextmanager
 def stacks_of_a_long_start() -> Iterator[None]:
-    """Write Python's stacks to standard error if a plugin hangs while it is imported or built.
+    """Write Python's stacks to standard error if a plugin hangs while it is imported, built or first called.
 
     C code writes them, without the interpreter's lock, and needs no signal handler for it.
     """

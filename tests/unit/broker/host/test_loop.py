@@ -13,6 +13,7 @@ from pydantic import create_model
 
 from harness.system.waiting import eventually
 from quotahost.broker.disks.monitor import DiskMonitor
+from quotahost.broker.host import stacks
 from quotahost.broker.host.factor import PauseMemory
 from quotahost.broker.host.live_change import STAGED_FOR
 from quotahost.broker.host.logs import Logs
@@ -84,6 +85,27 @@ def test_the_next_start_knows_of_a_pause_also_by_a_source_that_looks_at_no_disk_
     shim.idle()
     serve(shim)
     eventually(lambda: PauseMemory([str(tmp_path)]).before)
+
+
+def test_a_broker_that_starts_without_a_factor_source_forgets_the_pause_in_which_it_stopped(tmp_path: Path) -> None:
+    file = tmp_path / PauseMemory.FILE
+    file.write_text('{"factor": {"value": 0, "cause": "broker 1, volume /d"}, "affected": null, "full": true}')
+    assert PauseMemory([str(tmp_path)]).before
+    shim = FakeShim({"supplier": "static"}, {"node.id": "1", "log.dirs": str(tmp_path)}, pace=1)
+    shim.idle()
+    serve(shim)
+    eventually(lambda: not file.exists())
+
+
+def test_the_stack_of_a_factor_source_that_hangs_at_the_start_is_told(
+    mine: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def hangs(_source: object) -> float:
+        return eventually(lambda: float("in hangs" in capfd.readouterr().err), timeout=20)
+
+    monkeypatch.setattr(stacks, "_LONG_START", 0.1)
+    monkeypatch.setattr(mine.Source, "read", hangs)
+    assert serve(FakeShim({"factor.source": "disks"})).failed == []
 
 
 def test_a_shorter_volumes_period_counts_at_once(mine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,8 +88,8 @@ final class Lives {
                 "Python did not start and read its settings within " + START_SECONDS
                         + " s (-Dquotahost.python.start.seconds): the machine is too busy, or an import hangs");
         await(first.ready, START_SECONDS * 1_000, "the Python host was not ready within " + START_SECONDS
-                + " s (-Dquotahost.python.start.seconds); a plugin hangs while it is imported or built. The broker's standard"
-                + " error, or with python.process=child its log, has Python's stack");
+                + " s (-Dquotahost.python.start.seconds); a plugin hangs while it is imported, built or first called. The broker's"
+                + " standard error, or with python.process=child its log, has Python's stack");
     }
 
     /** The value at the start counts, since python.process cannot change live. */
@@ -257,7 +257,7 @@ final class Lives {
             if (host.lease.expired && host.lease.silent()) life.kill("it was silent for " + BrokerConfigs.PREFIX + "validity, and killed");
         } else if (!(life.waits() && Life.isDone(life.built)) && life.seconds() > steps * START_SECONDS) {
             life.kill("it was not ready in time, and killed; " + (steps == 1 ? "the machine is too busy, or an import hangs"
-                    : "a plugin hangs while it is imported or built"));
+                    : "a plugin hangs while it is imported, built or first called"));
         }
     }
 
