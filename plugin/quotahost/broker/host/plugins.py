@@ -107,8 +107,9 @@ class Guard:
             passed = passed.__context__
 
     def heal(self, plugin: str, what: str) -> None:
-        faults = self._faults.get((plugin, what), {})
-        if sum(fault.healed() for fault in faults.values()):  # sum() and not any(), so that every fault heals
+        # A copy, because the thread of a task that a live change has left behind may report meanwhile.
+        faults = list(self._faults.get((plugin, what), {}).values())
+        if sum(fault.healed() for fault in faults):  # sum() and not any(), so that every fault heals
             log.warning("plugin %s works again in %s", plugin, what)
 
 

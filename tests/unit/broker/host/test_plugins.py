@@ -10,6 +10,7 @@ import pytest
 from harness.system.waiting import eventually
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin, no_disks
+from quotahost.base.background import LoggedOnce
 from quotahost.broker.discovery import PluginError
 from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, PluginSet, Scheduler
 from quotahost.model import QuotaType, State
@@ -86,6 +87,20 @@ def test_an_error_that_is_raised_again_and_again_keeps_none_of_the_frames_that_i
     for quota in (rates.result, chained):  # 50,000 clients' tracebacks would take 200 MB every 5 s
         guard.call("mine", "quota()", "its clients keep their last quota", quota)
         assert rates.exception().__traceback__ is None  # type: ignore[union-attr]
+
+
+def test_a_task_that_a_change_has_left_behind_may_fail_while_its_successor_recovers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    guard, healed = Guard(FakeShim()), LoggedOnce.healed
+
+    def meanwhile(fault: LoggedOnce) -> bool:
+        guard.report("mine", "run()", "it runs again after its period", LookupError())
+        return healed(fault)
+
+    monkeypatch.setattr(LoggedOnce, "healed", meanwhile)
+    guard.report("mine", "run()", "it runs again after its period", RuntimeError())
+    assert guard.call("mine", "run()", "it runs again after its period", lambda: "done") == "done"
 
 
 class Task:
