@@ -142,7 +142,9 @@ class Snapshots:
         # A key may have any bytes. A name that no broker has adds and removes nothing.
         broker = (key or b"").decode(errors="replace")
         if value is None:
-            self._roster.remove(broker)
+            # If the topic is read again, the kept snapshot may have come after this tombstone.
+            if live or not (self._follower and self._follower.has_read):
+                self._roster.remove(broker)
             return
         reason = "stranger"
         # The key is checked before the value is decoded: a flood of invented brokers must cost almost nothing.

@@ -86,6 +86,17 @@ def test_own_disks_are_reported_at_once_while_the_rest_is_waited_for(world: Worl
     assert world.read().unknown == ("broker 1: its disks have not answered for more than validity (60 s)",)
 
 
+def test_a_tombstone_that_is_read_again_leaves_the_snapshot_that_came_after_it(world: World) -> None:
+    world.knows("1", "2")
+    world.publishes("2", 50)
+    world.passes(GRACE + 1)  # from now on, a broker without a snapshot is unknown
+    world.publishes("2", 60)
+    before = world.read()
+    world.publishes("2", 40, live=False, ago=100)
+    world.record(b"2", None, live=False)
+    assert world.read() == before, "the host may read the source between two records"
+
+
 def test_refused_records_are_counted_by_reason_and_change_nothing(world: World) -> None:
     world.knows("1", "2")
     for ago in (3, 2, 1, 3, 2, 1):  # refused records from before aren't counted, in any order
