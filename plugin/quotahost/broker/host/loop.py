@@ -21,7 +21,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import Any, Final
 
 from quotahost.api import Disks
@@ -104,14 +104,15 @@ class Host:
         )
         self._opened.callback(changes.drop)
         # Every plugin is validated before the first one is built, so a wrong property leaves no thread behind.
-        with stacks_of_a_long_start():
+        with stacks_of_a_long_start(repeat=strict):
             changes.stage(given)
         self._shim.built()
         # FactorLoop reads the factor in force, which the host before this one may change until built() returns.
         self._factor = FactorLoop(self._shim, self._guard, self._clock, self._pause_memory)
         if endpoint := exporter(settings, self._shim):
             self._opened.callback(endpoint.close)
-        with stacks_of_a_long_start():
+        # From here on tasks run, so the stacks are written only if the broker has not started yet (``stacks``).
+        with stacks_of_a_long_start(repeat=True) if strict else nullcontext():
             changes.apply(given)
             self._disable_fault_handler()
             self._factor.step(self._plugins, self._broker.settings)

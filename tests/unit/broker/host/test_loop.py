@@ -3,6 +3,7 @@
 import faulthandler
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from socket import socket
@@ -106,6 +107,17 @@ def test_the_stack_of_a_factor_source_that_hangs_at_the_start_is_told(
     monkeypatch.setattr(stacks, "_LONG_START", 0.1)
     monkeypatch.setattr(mine.Source, "read", hangs)
     assert serve(FakeShim({"factor.source": "disks"})).failed == []
+
+
+@pytest.mark.parametrize(("second_life", "most"), [(False, 99), (True, 1)])
+def test_a_plugin_that_hangs_in_a_broker_that_has_started_has_its_stack_told_once(
+    mine: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], second_life: bool, most: int
+) -> None:
+    """Each dump without the interpreter's lock may crash the broker, beside threads that run."""
+    monkeypatch.setattr(stacks, "_LONG_START", 0.02)
+    monkeypatch.setattr(mine.Source, "__init__", lambda _source, context: time.sleep(0.5))
+    serve(FakeShim({"factor.source": "disks"}, second_life=second_life))
+    assert min(2, most) <= capfd.readouterr().err.count("Timeout (") <= most
 
 
 def test_a_shorter_volumes_period_counts_at_once(mine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
