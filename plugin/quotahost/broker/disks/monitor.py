@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
 from typing import Final, Self
@@ -97,7 +96,7 @@ class DiskMonitor:
         return ClusterVolumes(disks.volumes, unknown)
 
     def look(self) -> None:
-        disks, looked_at = replace(self._read(), looked_at=datetime.now(UTC)), self._clock()
+        disks, looked_at = self._read(), self._clock()
         # The topics are listed after ``looked_at`` is set, so that a slow listing doesn't make the sizes look younger.
         disks = self._with_topics(self._with_limits(disks))
         self.cluster_id = self.cluster_id or cluster_id(self._directories)

@@ -62,7 +62,7 @@ class World:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch, published: Publish[Snapshot]) -> Iterator[World]:
     made = World(published(decode))
-    monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: made.disks)
+    monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: replace(made.disks, looked_at=datetime.now(UTC)))
     made.start()
     yield made
     made.context.closing.close()
