@@ -6,7 +6,7 @@ property, add a field to one of these models, and nothing else.
 """
 
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
@@ -129,16 +129,6 @@ class PluginSettings(Frozen):
 # ---- records ----
 
 
-class Named:
-    """An attribute of ``RecordSettings``: the name of a topic with ``topics.prefix``."""
-
-    def __init__(self, topic: topics.Topic) -> None:
-        self._topic = topic
-
-    def __get__(self, settings: "RecordSettings", owner: object) -> str:
-        return self._topic.named(settings.topics_prefix)
-
-
 class RecordSettings(Frozen):
     """The records that brokers and the pipeline exchange: their topics, and how often they are published."""
 
@@ -158,14 +148,6 @@ class RecordSettings(Frozen):
     """What applies to a fenced broker (registered, but out of service). `last-known`: its last known volumes, until it
     is back or unregistered. `unknown`: as proposal 035 says; after `validity` the state is unknown and
     `fallback.action` applies, so that one machine that is down stops all producers."""
-
-    snapshots_topic: ClassVar[Named] = Named(topics.SNAPSHOTS)
-    cluster_volumes_topic: ClassVar[Named] = Named(topics.CLUSTER_VOLUMES)
-    usage_topic: ClassVar[Named] = Named(topics.USAGE)
-    shares_topic: ClassVar[Named] = Named(topics.SHARES)
-    quotas_topic: ClassVar[Named] = Named(topics.QUOTAS)
-    watch_topic: ClassVar[Named] = Named(topics.WATCH)
-    looks_topic: ClassVar[Named] = Named(topics.LOOKS)
 
     @property
     def record_topics(self) -> tuple[str, ...]:

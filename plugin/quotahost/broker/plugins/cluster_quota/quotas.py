@@ -18,6 +18,7 @@ from quotahost.broker.plugins.suppliers.client_quotas import NamedClientIds
 from quotahost.kafka.follower import Follower
 from quotahost.model import QuotaType
 from quotahost.records.quotas import DEFAULT, Entity, LatestQuotas
+from quotahost.records.topics import QUOTAS
 from quotahost.settings.sections import Section
 
 _SILENCE: Final = 3600.0  # seconds without a change after which the topic is read again
@@ -54,7 +55,7 @@ class ClusterQuotas:
         self._lock = threading.Lock()  # guards the next two attributes
         self._changed: set[Entity] = set()
         self._named = NamedClientIds()
-        self._topic = context.settings.quotas_topic
+        self._topic = QUOTAS.named(context.settings.topics_prefix)
         context.closing.callback(context.metrics.forget, "ClusterQuotas", "")
         self._follower = Follower(
             context, self._topic, self.record, lambda: _SILENCE, self.caught_up,

@@ -27,6 +27,7 @@ from quotahost.kafka.registered_brokers import RegisteredBrokers
 from quotahost.model import UNLIMITED, Client, ClientUse, Cluster, Quota, QuotaType, Scope
 from quotahost.records.codec import Refused
 from quotahost.records.shares import Share, Shares, decode, partition_of
+from quotahost.records.topics import SHARES
 from quotahost.records.usage import ClientKey
 from quotahost.settings.broker import Settings
 from quotahost.throttling import quota_window
@@ -152,7 +153,7 @@ class ClusterQuota:
     Section = ClusterQuotaSettings
 
     def __init__(self, context: Context[ClusterQuotaSettings]) -> None:
-        topic, properties = context.settings.shares_topic, context.broker.properties()
+        topic, properties = SHARES.named(context.settings.topics_prefix), context.broker.properties()
         self._context = context
         self._given = GivenRates(quota_window(properties), time.monotonic, time.time)
         # Guards the number of brokers, which two threads set. A look holds the lock, too: when the number changes, the

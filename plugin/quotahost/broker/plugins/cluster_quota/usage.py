@@ -21,6 +21,7 @@ from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.broker.plugins.tasks.publish_looks import LooksPublisher
 from quotahost.broker.plugins.tasks.publish_volumes import ChangePublisher
 from quotahost.model import ClientUse
+from quotahost.records.topics import QUOTAS, USAGE
 from quotahost.records.usage import ClientKey, Usage, Used, encode
 from quotahost.throttling import quota_window
 
@@ -123,8 +124,8 @@ class PublishUsage:
         self._context, self._clock = context, clock
         self.period = _PERIOD
         context.closing.callback(context.metrics.forget, "Usage", "")
-        topic, more = context.settings.usage_topic, [context.settings.quotas_topic]
-        self._publisher: ChangePublisher[_Clients] = ChangePublisher(context, topic, has_changed, clock, more)
+        topic, more = (each.named(context.settings.topics_prefix) for each in (USAGE, QUOTAS))
+        self._publisher: ChangePublisher[_Clients] = ChangePublisher(context, topic, has_changed, clock, [more])
         self._demands = Demands(quota_window(context.broker.properties()))
         self._cluster = ""
         self._looked_at: float | None = None

@@ -22,6 +22,7 @@ from quotahost.kafka.follower import Follower
 from quotahost.model import Volume
 from quotahost.model.budgets import Budget, Part, as_volume, in_cluster
 from quotahost.records.budgets import LatestBudgets
+from quotahost.records.topics import QUOTAS
 
 _NOWHERE: Final = Part(0, frozenset())
 _SILENCE: Final = 3600.0  # seconds without a record of a quota after which the topic is read again
@@ -36,7 +37,7 @@ class Budgets:
     """Follows the budgets of the topic, and makes volumes of them."""
 
     def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
-        self._context, self._topic, self._clock = context, context.settings.quotas_topic, clock
+        self._context, self._topic, self._clock = context, QUOTAS.named(context.settings.topics_prefix), clock
         #: The budgets; None before the topic is read. The mapping is replaced as a whole when a budget has changed.
         self.by_name: Mapping[str, Budget] | None = None
         self._latest = LatestBudgets()

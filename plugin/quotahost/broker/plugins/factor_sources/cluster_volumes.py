@@ -38,6 +38,7 @@ from quotahost.kafka.registered_brokers import RegisteredBrokers
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.records.cluster_volumes import ClusterRecord, decode
 from quotahost.records.codec import Refused
+from quotahost.records.topics import CLUSTER_VOLUMES
 from quotahost.settings.broker import Settings
 
 _NAME: Final = "snapshots"  # the name of the standby in logs and metrics
@@ -188,7 +189,7 @@ class ClusterVolumesSource:
         self._registered_brokers = brokers(context, self._state.register)
         self._by_standby = False
         self.newest: LatestRecord[ClusterRecord] = LatestRecord(clock, wall)
-        self._topic, self._absent = context.settings.cluster_volumes_topic, threading.Event()
+        self._topic, self._absent = CLUSTER_VOLUMES.named(context.settings.topics_prefix), threading.Event()
         self._new_follower = follower
         self._follower: Follower | None = None
         self._follow()

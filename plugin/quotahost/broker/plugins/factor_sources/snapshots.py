@@ -20,6 +20,7 @@ from quotahost.kafka.registered_brokers import RegisteredBrokers
 from quotahost.model import ClusterVolumes
 from quotahost.records.codec import Refused
 from quotahost.records.snapshot import Snapshot, decode
+from quotahost.records.topics import SNAPSHOTS
 from quotahost.settings.broker import Settings
 
 
@@ -123,7 +124,7 @@ class Snapshots:
     def _follow(self) -> None:
         """Start to read when the registered brokers and the cluster's id are known, which decide what is refused."""
         if self._follower is None and self._registered_brokers.answered and self._disks.cluster_id:
-            topic = self._context.settings.snapshots_topic
+            topic = SNAPSHOTS.named(self._context.settings.topics_prefix)
             self._follower = Follower(self._context, topic, self.record, self._silence)
 
     def _register(self, brokers: Mapping[str, bool]) -> None:

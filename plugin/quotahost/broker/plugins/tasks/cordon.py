@@ -17,6 +17,7 @@ from quotahost.base.background import Clock, LoggedOnce
 from quotahost.kafka.admin import BrokerConfig
 from quotahost.kafka.client import NoAnswer, login
 from quotahost.model.volumes import byte_limits
+from quotahost.records.topics import SNAPSHOTS
 from quotahost.settings import sections
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.types import split
@@ -116,7 +117,7 @@ class Cordon:
         """Change the cordoned directories as far as they belong to this task. Raises NoAnswer."""
         # The task logs in each time, because credentials or this broker's address may have changed.
         mine = login(self._context)
-        admin = mine.admin(self._context.settings.snapshots_topic)
+        admin = mine.admin(SNAPSHOTS.named(self._context.settings.topics_prefix))
         broker = BrokerConfig(admin, self._context.node_id, mine.config(careful=False))
         now = broker.listed(CORDONED)
         if self._settled_at == math.inf:

@@ -25,6 +25,7 @@ from quotahost.kafka.follower import Follower
 from quotahost.kafka.publisher import Publisher
 from quotahost.model.use import MeasuredVolume
 from quotahost.records.look import MAX_ANSWERS, MAX_OPENED, MAX_USES, Answered, encode, of
+from quotahost.records.topics import LOOKS, WATCH
 from quotahost.records.watch import Watch, decode
 
 EVERY: Final = 2.0  # seconds between published looks
@@ -40,18 +41,17 @@ class LooksPublisher:
 
     def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
         self._context, self._clock = context, clock
-        settings, name = context.settings, context.name
+        name = context.name
+        looks, watch = (topic.named(context.settings.topics_prefix) for topic in (LOOKS, WATCH))
         self._watchers = Watchers(context, clock)
         self._opened = OpenedVolumes(context)
         # The first record creates both topics and shows that this broker answers watchers.
-        self._publisher = Publisher(
-            context, settings.looks_topic, self._lost, clock, [settings.watch_topic], f"{name}-looks"
-        )
+        self._publisher = Publisher(context, looks, self._lost, clock, [watch], f"{name}-looks")
         self._due, self._empty = clock(), False
         self._rest = clock()  # no look starts before this time
         self._cluster = ""
         self._follower = Follower(
-            context, settings.watch_topic, self._watchers.record, lambda: _SILENCE, absent=self._watch_is_absent,
+            context, watch, self._watchers.record, lambda: _SILENCE, absent=self._watch_is_absent,
             connection=f"{name}-watch",
         )  # fmt: skip
 
@@ -136,7 +136,7 @@ class Watchers:
             if self._lines.passes():
                 self._context.log.warning(
                     "more than %d watchers: only the latest are answered. Check which clients write to %s%s",
-                    _MOST, self._context.settings.watch_topic, self._lines.left_out(),
+                    _MOST, WATCH.named(self._context.settings.topics_prefix), self._lines.left_out(),
                 )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from quotahost.kafka.publisher import Publisher
 from quotahost.model import Volume
 from quotahost.model.volumes import byte_limits
 from quotahost.records.snapshot import Snapshot, encode
+from quotahost.records.topics import SNAPSHOTS
 
 _CHANGE: Final = 1000  # a change of the consumed bytes by 1/1000 of the capacity is published immediately
 _LONGEST: Final = timedelta(milliseconds=250)  # between two runs, so that a shorter period applies immediately
@@ -38,7 +39,7 @@ class PublishVolumes:
         self._context, self._clock, self._started = context, clock, clock()
         self.period: timedelta = _LONGEST
         self._disks = context.disks
-        topic = context.settings.snapshots_topic
+        topic = SNAPSHOTS.named(context.settings.topics_prefix)
         self._publisher: ChangePublisher[Snapshot] = ChangePublisher(context, topic, self._has_changed, clock)
         self._silence = LoggedOnce(context.log)
 

@@ -195,7 +195,7 @@ def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: W
     follower(world.source).has_read = True
     world.publishes("2", budgets=(("orders", 30), ("all", 50), ("gone", 9)))
     world.publishes("3", budgets=(("orders", 5), ("all", 20)))
-    own = frozenset({"orders.eu", world.context.settings.quotas_topic})
+    own = frozenset({"orders.eu", "__quotahost_quotas"})
     world.context.disks.budgets.parts = {"orders": Part(7, own)}
     assert used(world) == {"orders": 42, "all": 70}
     assert set(world.context.disks.budgets.wanted or ()) == {"orders", "all"}
