@@ -65,7 +65,7 @@ class Exporter(Collector):
         # A host that failed starts again in this process, and needs the port then.
         if self._serving.is_alive():
             asyncio.run_coroutine_threadsafe(self._end(), self._loop)
-            self._serving.join(1)
+            self._serving.join(3)  # a page of 10,000 clients takes a second or two
         self._reading.close(1)
 
     def _read(self) -> None:

@@ -2,11 +2,13 @@
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from urllib.request import urlopen
 
 import pytest
+from prometheus_client import generate_latest
 
 from harness.system.waiting import eventually
 from quotahost.broker.host import exporter
@@ -87,6 +89,18 @@ def test_300_half_sent_requests_and_a_slow_reader_cost_no_threads_and_the_newest
         eventually(lambda: len(endpoint.page()) < 1_000_000)
         assert threading.active_count() <= before + 10
     assert caplog.records == []
+
+
+def test_the_next_host_gets_the_port_although_this_one_ends_amid_a_large_page(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, make = threading.Event(), generate_latest
+    # With 10,000 clients a page takes a second.
+    monkeypatch.setattr(exporter, "generate_latest", lambda registry: (began.set(), time.sleep(1.5), make(registry))[2])
+    with closing(endpoint.connect(b"GET /metrics HTTP/1.1\r\n\r\n")):
+        assert began.wait(30)
+        endpoint.exporter.close()
+        Exporter(endpoint.shim, "127.0.0.1", endpoint.exporter.port, 0).close()
 
 
 @pytest.mark.parametrize(
