@@ -31,7 +31,7 @@ from quotahost.records.watch import VolumeOf, Watch, encode
 from quotahost.testing.broker import FakeBroker
 from quotahost.throttling import SampledRate
 from tests.fakes.kafka import FakeKafka, Publish
-from tests.fakes.plugin_context import Clock, context
+from tests.fakes.plugin_context import Clock, context, fails
 from tests.fakes.quotas import change, follower, quota, set_quotas
 from tests.unit.cli.top.uses import look
 from tests.unit.cli.top.uses import use as any_use
@@ -334,6 +334,17 @@ def volumes(clock: Callable[[], float] = time.monotonic, **places: Path) -> Open
 
 def measured(opened: OpenedVolumes, *names: str) -> Sequence[MeasuredVolume]:
     return eventually(lambda: found if len(found := opened.of(names)) == len(names) else None)
+
+
+def test_a_volume_whose_first_thread_cannot_start_is_measured_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = volumes(full=tmp_path)
+    with monkeypatch.context() as busy:
+        busy.setattr(threading.Thread, "start", fails)
+        with pytest.raises(RuntimeError):
+            opened.of(["full"])
+    assert measured(opened, "full")
 
 
 def test_after_a_volume_that_takes_a_core_for_long_it_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

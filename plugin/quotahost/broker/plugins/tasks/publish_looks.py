@@ -158,8 +158,8 @@ class OpenedVolumes:
             self._measured = {name: measured for name, measured in self._measured.items() if name in names}
             for name in names if self._clock() >= self._rest else ():
                 if name not in self._measured and name not in self._running:
-                    self._running.add(name)
                     self._context.start_thread("opened-volume", partial(self._run, name))
+                    self._running.add(name)  # after the start, which may fail; the thread's end waits for the lock
             return [self._measured[name] for name in names if name in self._measured]
 
     def _run(self, name: str) -> None:
