@@ -120,8 +120,17 @@ def test_a_topic_that_is_missing_and_a_right_beyond_a_partys_needs_are_named(
 ) -> None:  # fmt: skip
     given = {name: rights for name, rights in (all_of(role) | own).items() if rights is not None}
     found = cluster(Rights(given, NONE, {}, {each.name: False for each in missing}), role)
-    (text,) = [text for of, text in found if of is not Level.GOOD]
+    (text,) = [text for of, text in found if of is level]
     assert (found[-1][0], words in text) == (level, True)
+
+
+def test_rights_to_topics_that_do_not_exist_yet_are_not_taken_for_given(cluster: Cluster) -> None:
+    """Kafka tells the rights to existing topics alone; the plugins may lack Read or Write of this one."""
+    given = all_of(AclRole.PLUGINS)
+    del given[SNAPSHOTS.name]
+    found = cluster(Rights(given, NONE, {}, {SNAPSHOTS.name: True}), AclRole.PLUGINS)
+    assert [text.startswith(SNAPSHOTS.name) for level, text in found if level is Level.NOTE] == [True]
+    assert [SNAPSHOTS.name in text for level, text in found if level is Level.GOOD] == [False]
 
 
 WATCHERS = [("ann", "Write", WATCH), ("bob", "Write", WATCH), ("brokers", "Create", WATCH)]
