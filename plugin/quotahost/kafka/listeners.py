@@ -186,7 +186,7 @@ def translate(java: Mapping[str, str], keystores: Keystores) -> dict[str, str]:
     return made | {f"sasl.{name}": login[name] for name in ("username", "password") if name in login}
 
 
-_PASSWORD: Final = "sasl.password", "a user and a password (sasl.jaas.config, or sasl.username and sasl.password)"
+_PASSWORD: Final = "sasl.password", "a user and a password (sasl.username, sasl.password; in Java sasl.jaas.config)"
 #: For each mechanism, the beginnings of names (librdkafka needs one such property), and the words for all it needs.
 _LOGINS: Final[Mapping[str, tuple[str | tuple[str, ...], str]]] = {
     "OAUTHBEARER": (("sasl.oauthbearer.method", "enable.sasl.oauth"), f"{_ENDPOINT}, and a client's id and secret"),
