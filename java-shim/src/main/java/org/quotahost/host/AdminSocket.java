@@ -13,6 +13,7 @@ import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
@@ -64,8 +65,10 @@ final class AdminSocket implements AutoCloseable {
             schedule.every(PAUSE_MS, "taking connections of the admin socket", this::accept);
             LOG.info("quotahost explain and top reach this broker through the socket {}", path);
         } catch (IOException | RuntimeException | LinkageError e) {
+            // A FileSystemException's message is often only a path; its class says what is wrong.
+            boolean says = !(e instanceof FileSystemException) && e.getMessage() != null;
             LOG.warn("quotahost explain and top can't reach this broker: its socket can't be made ({}). Give the broker a"
-                    + " directory of its own with -D{}=DIR", e.getMessage() == null ? e : e.getMessage(), DIRECTORY);
+                    + " directory of its own with -D{}=DIR", says ? e.getMessage() : e, DIRECTORY);
             close();
         }
     }
@@ -90,7 +93,7 @@ final class AdminSocket implements AutoCloseable {
         String set = System.getProperty(DIRECTORY, "");
         Path temporary = Path.of(System.getProperty("java.io.tmpdir"));
         Object uid = (int) new UnixSystem().getUid();
-        Path directory = set.isEmpty() ? temporary.resolve("quotahost-" + uid) : Path.of(set);
+        Path directory = (set.isEmpty() ? temporary.resolve("quotahost-" + uid) : Path.of(set)).toAbsolutePath();
         var ours = PosixFilePermissions.fromString("rwx------");
         try {
             Files.createDirectory(directory, PosixFilePermissions.asFileAttribute(ours));

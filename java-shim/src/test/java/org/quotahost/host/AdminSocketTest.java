@@ -26,6 +26,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.quotahost.util.LogCapture;
 
 /** Tests the operators' socket: who can open it, and what it answers. */
 @Timeout(30)
@@ -117,10 +118,20 @@ class AdminSocketTest {
         System.setProperty(AdminSocket.DIRECTORY, temporary.resolve("x".repeat(120)).toString());
         started().close();
         System.setProperty(AdminSocket.DIRECTORY, temporary.resolve("no/such").toString());
-        started().close();
+        String log = LogCapture.during(() -> started().close());
+        assertTrue(log.contains("NoSuchFileException: " + temporary.resolve("no/such")), log);
         try (Stream<Path> files = Files.list(elsewhere)) {
             assertEquals(List.of(), files.toList());
         }
+    }
+
+    /** {@code quotahost explain} finds a socket by the path that the kernel lists, and runs in another directory. */
+    @Test
+    void aRelativeDirectoryIsOneOfTheBrokersWorkingDirectory() throws Exception {
+        Path working = Path.of("").toAbsolutePath();
+        System.setProperty(AdminSocket.DIRECTORY, working.relativize(directory).toString());
+        String log = LogCapture.during(this::started);
+        assertTrue(log.contains("through the socket " + working), log);
     }
 
     /** For example, each broker is process 1 of its container, and the previous broker was killed. */
