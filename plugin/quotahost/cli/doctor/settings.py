@@ -158,15 +158,20 @@ def _login(settings: Settings, broker: BrokerFile, listeners: Listeners) -> Iter
     config.pop("bootstrap.servers", None)  # without an address, nothing connects
     try:
         if follows or settings.tasks:
-            unconnected(config)
+            unconnected(config, log_level=0)  # librdkafka would write to stderr that it has no address
     except NoAnswer as problem:
         how = f"{PREFIX}kafka.* says" if settings.kafka else "this broker does"
         text = f"the plugins' Kafka client can't log in as {how}: {problem}"
         yield wrong(text, f"a login of its own, {PREFIX}kafka.* (docs/security.md)")
-    unknown = principal_at(listeners, listeners.inter_broker, lambda ssl: {"principal": "some"}) is None
+    listener = listeners.inter_broker
+    unknown = principal_at(listeners, listener, lambda ssl: {"principal": "some"}) is None
     if unknown and not settings.excluded_principals:
-        text = f"the principal of brokers at listener {listeners.inter_broker} is in no property"
+        text = f"the principal of brokers at listener {listener} is in no property"
         yield weak(f"{text}: brokers may be throttled", f"{_EXCLUDED}=User:NAME, as authorizers name it")
+    by_certificate = listeners.protocol(listener) == "SSL" and listeners.authentication(listener) != "none"
+    if by_certificate and settings.tasks and not (unknown or settings.kafka or settings.excluded_principals):
+        text = f"if brokers' certificates at listener {listener} have different subjects, each knows only its own"
+        yield note(f"{text}: the records of the others may be delayed", f"{_EXCLUDED} with the principals of all")
 
 
 def _is_loopback(address: str) -> bool:

@@ -79,6 +79,22 @@ def test_what_is_safe_or_not_known_is_no_weakness(found: Found, lines: list[str]
     assert not found(check_weaknesses, EVEN, *lines)
 
 
+def test_brokers_with_certificates_of_their_own_are_named_unless_they_are_excluded(
+    found: Found, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A broker knows its own principal, and delays the records of other brokers' plugins by its clients' quotas."""
+    tls = [EVEN, "listeners=SSL://:9092", "security.inter.broker.protocol=SSL", ".tasks=publish-volumes"]
+
+    def told(*lines: str) -> list[Level]:
+        return [each.level for each in found(check_weaknesses, *tls, *lines) if "subjects" in each.text]
+
+    mutual = "ssl.client.auth=required"
+    assert told(mutual) == [Level.NOTE]
+    assert told(mutual, ".exempt.principals=User:CN=broker-1;User:CN=broker-2") == told() == []
+    assert told(mutual, ".kafka.bootstrap.servers=b:9092") == []
+    assert capfd.readouterr().err == ""  # librdkafka's
+
+
 @pytest.mark.parametrize(
     ("properties", "words", "remedy"),
     [
