@@ -18,7 +18,6 @@ property is wrong, or a plugin is unknown or can't be built, the start fails wit
 """
 
 import logging
-import math
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
@@ -53,7 +52,6 @@ _factor_log = logging.getLogger("quotahost.factor")
 
 TAKE: Final = 0.1  # seconds: the host sees an answers_changed() of a plugin's own thread after this time at the latest
 TICK: Final = 1.0  # seconds between calls of a supplier's tick()
-_SETTLED: Final = 5.0  # seconds: the broker creates its authorizer after its quota callback
 
 
 class Host:
@@ -118,7 +116,7 @@ class Host:
             self._factor.step(self._plugins, self._broker.settings)
         # The broker goes on from here: limits, exemptions and full disks are in place before its first request.
         self._shim.ready(changes.in_force.asked, given)
-        self._ask_for_fence_at = self._clock() + _SETTLED
+        self._knows_cluster = self._asked_for_fence = False
         self._cluster = ClusterQuery(self._shim, node_id(self._broker.properties()) if self._roles.broker else None)
         self._opened.callback(self._cluster.start().close)
         log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in self._plugins.suppliers))
@@ -235,6 +233,7 @@ class Host:
                 pass
 
     def _know(self, now: Cluster) -> None:
+        self._knows_cluster = True
         if self._exemptions.know(now.brokers):
             self._exempt()
         self._notifier.tell(self._plugins, now)
@@ -256,14 +255,17 @@ class Host:
             )
 
     def _ask_for_fence(self) -> None:
-        """Warn once, soon after the start, if a PAUSE or topic quotas need a fence and there is none."""
+        """Warn once if a PAUSE or topic quotas need a fence and there is none.
+
+        A broker creates its authorizer after its callback, and before it knows the cluster (BrokerServer.startup).
+        """
         settings = self._broker.settings
         may_pause = self._plugins.factor_source is not None and not settings.shadow.factor
         has_quotas = settings.topics.total is not None and not settings.shadow.all_topics
         needs_fence = self._roles.broker and (may_pause or has_quotas)
-        if not needs_fence or self._clock() < self._ask_for_fence_at:
+        if not needs_fence or not self._knows_cluster or self._asked_for_fence:
             return
-        self._ask_for_fence_at = math.inf
+        self._asked_for_fence = True
         if not self._shim.fence():
             _factor_log.warning(
                 "authorizer.class.name is not org.quotahost.QuotaFence: without the fence a PAUSE only slows each "

@@ -55,9 +55,11 @@ def test_a_pause_that_no_fence_can_hold_is_warned_of_once_soon_after_the_start(
 ) -> None:
     shim = FakeShim({"supplier": "static", **given}, pace=1)
     shim.told["starting"] = lambda: setattr(shim.clock, "now", shim.clock.now + 20)  # plugins start slowly
-    shim.idle(4)  # a broker creates its authorizer, and so the fence, after its callback
+    shim.passes(40)  # a broker creates its authorizer, and so the fence, after its callback, on a busy machine late
+    shim.idle()
     shim.script.append(lambda: setattr(shim, "has_fence", has_fence))
-    shim.idle(20)
+    shim.post("cluster", "the-cluster", "1")
+    shim.idle(2)
     serve(shim)
     assert caplog.text.count("QuotaFence") == times
 
