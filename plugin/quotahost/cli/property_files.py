@@ -4,7 +4,6 @@ The encoding is ISO 8859-1, and blanks around a value don't count. A client's fi
 Kafka's Java client. Messages about a client's file contain names only, because values may be secrets.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Final
 import javaproperties
 
 from quotahost.base.errors import QuotahostError
-from quotahost.kafka.listeners import translate
+from quotahost.kafka.listeners import REFERENCE, translate
 from quotahost.settings.declaration import PREFIX
 
 CLASS: Final = "org.quotahost.PythonQuotaCallback"
@@ -23,7 +22,6 @@ CALLBACK: Final = f"{PREFIX}class"
 AUTHORIZER: Final = "authorizer.class.name"
 INNER: Final = f"{PREFIX}fence.authorizer"  # the authorizer that the fence asks
 FENCES: Final = ("org.quotahost.QuotaFence", "org.quotahost.MonitoredQuotaFence")
-_REFERENCE: Final = re.compile(r"\$\{[^}:{]+:")  # the start of ${provider:path:key} (KIP-297)
 #: Java's names with librdkafka's names, for stores that are PEM files, and below for PEM texts (KIP-651). In Java one
 #: file holds key and certificate. librdkafka reads PKCS12 for keystores only, and Python's own TLS reads no PKCS12.
 _STORES: Final = {
@@ -69,7 +67,7 @@ def read_broker_file(path: Path) -> BrokerFile:
     everything = _read(path, "name the broker's server.properties")
     # If there are no providers, Kafka uses ${...} as it is written, so it is a value to check.
     has_providers = bool(everything.get("config.providers"))
-    unresolved = {name for name, text in everything.items() if has_providers and _REFERENCE.search(text)}
+    unresolved = {name for name, text in everything.items() if has_providers and REFERENCE.search(text)}
     known = {n: text for n, text in everything.items() if n not in unresolved or not n.startswith(PREFIX)}
     return BrokerFile(path, known, tuple(sorted(unresolved)))
 

@@ -195,8 +195,14 @@ _LOGINS: Final[Mapping[str, tuple[str | tuple[str, ...], str]]] = {
 }
 
 
+#: The start of ${provider:path:key} (KIP-297). Kafka passes it on as it is written if the provider has no such key.
+REFERENCE: Final = re.compile(r"\$\{[^}:{]+:")
+
+
 def no_login(config: Mapping[str, object]) -> str:
     """The settings that librdkafka lacks for SASL, in words; "" for none. It would silently wait for a token."""
+    if raw := ", ".join(name for name, value in config.items() if REFERENCE.match(str(value))):
+        return f"{raw} refers to a config provider, which has no such key, or isn't asked here"
     mechanism = config.get("sasl.mechanism", config.get("sasl.mechanisms", "GSSAPI"))
     of_sasl = str(config.get("security.protocol", "")).upper().startswith(_SASL)
     # librdkafka itself reports any other word, maybe a password in the wrong line, as an unknown mechanism.

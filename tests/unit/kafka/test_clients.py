@@ -139,6 +139,13 @@ def test_a_password_that_stands_in_a_wrong_line_is_not_shown(line: str, password
     assert "S3CR3T" not in str(failed.value)
 
 
+def test_a_password_that_a_config_provider_does_not_have_is_not_sent() -> None:
+    client = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u"}
+    with pytest.raises(NoAnswer, match="password refers to a config provider, which has no such key") as failed:
+        login(context(FakeBroker(client=client | {"sasl.password": "${file:/etc/x:pasword}"}))).enter("t")
+    assert "pasword" not in str(failed.value)
+
+
 def test_a_login_that_is_no_longer_used_leaves_the_cluster_at_once(mock: str) -> None:
     """Otherwise, after a live change of the password, the client would still log in with the old password."""
     broker = FakeBroker(client={"bootstrap.servers": mock}, brokers={1: False})

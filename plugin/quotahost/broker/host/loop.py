@@ -255,14 +255,12 @@ class Host:
             )
 
     def _ask_for_fence(self) -> None:
-        """Warn once if a PAUSE or topic quotas need a fence and there is none.
-
-        A broker creates its authorizer after its callback, and before it knows the cluster (BrokerServer.startup).
-        """
+        """Warn once if a PAUSE or topic quotas need a fence and there is none."""
         settings = self._broker.settings
         may_pause = self._plugins.factor_source is not None and not settings.shadow.factor
         has_quotas = settings.topics.total is not None and not settings.shadow.all_topics
         needs_fence = self._roles.broker and (may_pause or has_quotas)
+        # A broker creates its authorizer after its callback, and before it knows the cluster (BrokerServer.startup).
         if not needs_fence or not self._knows_cluster or self._asked_for_fence:
             return
         self._asked_for_fence = True
