@@ -22,7 +22,7 @@ import org.quotahost.util.Names;
  * <p>A mark belongs to a client, that is to a principal and client-id. It lives for LIFE_BEATS after the last such request, and
  * ends when its topic is no longer affected. The topic decides the client's group. If a client writes to topics of several
  * groups, the smallest factor holds: a topic of another group replaces the topic of a living mark only if the other group's
- * factor is smaller. When a mark moves to another group, it ends for the tags of the first group.
+ * factor is smaller (NEAR). When a mark moves to another group, it ends for the tags of the first group.
  *
  * <p>A client-id is only a claim, so marks are bounded: a principal with MOST_CLIENT_IDS marked client-ids is marked as a
  * whole. Names that are too long to be kept (Names) share one mark.
@@ -35,6 +35,11 @@ final class Marks {
     /** 15 s. */
     static final int LIFE_BEATS = (int) (15_000 / QuotaTable.BEAT_MS);
     static final int MOST_CLIENT_IDS = 1_000;
+    /**
+     * A group stays the one that counts until another's factor is 0 or smaller by more than this. Kafka measures a client apart
+     * for each group, so as three nearly equal factors crossed again and again, a client got 0.4 to 2 times its limit.
+     */
+    private static final double NEAR = 0.03;
     /** The key of a mark for a whole principal; it is longer than any client-id that is kept. */
     private static final String WHOLE = "*".repeat(Names.LONGEST_CLIENT_ID + 1);
     private static final ConcurrentHashMap<String, Mark> EMPTY = new ConcurrentHashMap<>();
@@ -64,7 +69,7 @@ final class Marks {
             if (!topic.equals(asked)) {
                 AffectedTopic one = affected.topics.get(topic), two = affected.topics.get(asked);
                 goesOver = one == null || one.of != two.of;
-                if (goesOver && one != null && one.of.factor() <= two.of.factor() && beat - at < LIFE_BEATS) return false;
+                if (goesOver && one != null && one.stays(two) && beat - at < LIFE_BEATS) return false;
                 topic = asked;
             }
             if (beat - at > 0) at = beat;
@@ -76,7 +81,13 @@ final class Marks {
         }
     }
 
-    record AffectedTopic(String place, SlowedTopics of, boolean held) {}
+    record AffectedTopic(String place, SlowedTopics of, boolean held) {
+        /** Returns whether its group stays the one that counts beside another group. */
+        boolean stays(AffectedTopic other) {
+            double factor = other.of.factor();
+            return other.held ? held : of.factor() <= factor + (factor > 0 ? NEAR : 0);
+        }
+    }
 
     /**
      * The affected topics; immutable.
@@ -120,7 +131,8 @@ final class Marks {
         this.ended = ended;
     }
 
-    Affected affected(double ofVolumes, List<SlowedTopics> all) {
+    /** @param before the affected topics until now, or null */
+    Affected affected(double ofVolumes, List<SlowedTopics> all, Affected before) {
         Map<String, SlowedTopics> groups = new HashMap<>();
         Map<String, AffectedTopic> topics = new HashMap<>();
         // The largest factor comes first, so that the smallest one remains for a topic of several groups.
@@ -128,7 +140,9 @@ final class Marks {
             groups.put(each.group(), each);
             for (int i = 0; i < each.topics().length; i++) {
                 String topic = each.topics()[i];
-                topics.put(topic, new AffectedTopic(each.places()[i], each, each.held().contains(topic)));
+                String last = before == null ? null : before.group(topic);
+                topics.merge(topic, new AffectedTopic(each.places()[i], each, each.held().contains(topic)),
+                        (one, two) -> one.of.group().equals(last) && one.stays(two) ? one : two);
             }
         }
         RuntimeException others = ofVolumes > 0 || groups.containsKey(SlowedTopics.VOLUMES) ? null : Fence.CLOSED;

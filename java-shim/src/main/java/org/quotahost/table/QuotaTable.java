@@ -258,7 +258,7 @@ public final class QuotaTable {
     private void affect(Factor factor, SlowedTopics whom, List<SlowedTopics> slowed) {
         List<SlowedTopics> groups = new ArrayList<>(slowed);
         if (whom != null) groups.add(0, whom);
-        factorInForce.hostAffected = groups.isEmpty() ? null : marks.affected(factor.value(), groups);
+        factorInForce.hostAffected = groups.isEmpty() ? null : marks.affected(factor.value(), groups, factorInForce.hostAffected);
         factorInForce.hostFactor = factor;
         ofVolumes = whom;
         budgets = slowed;

@@ -1,7 +1,9 @@
 package org.quotahost.table;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
@@ -22,6 +24,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.QuotaFence;
 import org.quotahost.fence.FenceFixture;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.table.QuotaTable.SlowedTopics;
 
 /**
  * Tests the rate of a client that changes between its scope's own tags and (while it is marked) the slowed tags, which Kafka
@@ -48,6 +51,7 @@ class MarkedRateTest {
         private double ahead;
         private double mostAhead;
         private double longestMute;
+        private double sent;
 
         private final boolean crowded;
 
@@ -85,6 +89,7 @@ class MarkedRateTest {
             mutedUntil = now + mute;
             longestMute = Math.max(longestMute, mute);
             ahead += REQUEST;
+            sent += REQUEST;
             mostAhead = Math.max(mostAhead, ahead);
         }
     }
@@ -151,6 +156,25 @@ class MarkedRateTest {
 
         assertTrue(client.mostAhead <= 1.3 * LOOK_BACK * QUOTA, () -> "ahead by " + client.mostAhead);
         assertTrue(client.longestMute <= MAX_MUTE_MS, () -> "muted for " + client.longestMute);
+    }
+
+    /** A client of three budgets that are used alike got 0.4 times its limit in this scene and twice in others, also by one topic. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void norAsNearlyEqualFactorsOfThreeGroupsCross(boolean shared) {
+        Greedy client = new Greedy(false);
+        client.run(20_000, () -> null);
+        for (int turn = 0; turn < 120; turn++) {
+            List<SlowedTopics> budgets = new ArrayList<>();
+            for (int i = 0; i < 3; i++) {
+                budgets.add(Tables.budget("budget" + i, 0.5 + (turn + i) % 3 / 100.0, shared ? "all" : "topic" + i));
+            }
+            client.table.budgets(budgets);
+            client.run(1_000, () -> shared ? "all" : "topic" + client.now / STEP_MS % 3);
+        }
+
+        assertTrue(client.mostAhead <= LOOK_BACK * QUOTA, () -> "ahead by " + client.mostAhead);
+        assertEquals(0.5 * QUOTA, client.sent / 120, 0.1 * QUOTA);
     }
 
     /** The client's share of its limit follows the tap. Otherwise the client was muted for 185 s. */

@@ -22,7 +22,7 @@ class MarksTest {
     private final List<String> ended = new ArrayList<>();
     private final Marks marks = new Marks(() -> now, (principal, clientId) -> ended.add(principal + " " + clientId));
     /** Each topic has the factor of its group; the group small has the smaller factor. */
-    private final Marks.Affected affected = marks.affected(1, List.of(of("small", "one", 0.2), of("large", "other", 0.8)));
+    private final Marks.Affected affected = marks.affected(1, List.of(of("small", "one", 0.2), of("large", "other", 0.8)), null);
 
     private static SlowedTopics of(String topic, String budget, double factor) {
         return new SlowedTopics(budget, factor, null, new String[] {topic}, new String[] {"a budget"}, Set.of());
