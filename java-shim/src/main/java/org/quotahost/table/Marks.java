@@ -140,9 +140,8 @@ final class Marks {
             groups.put(each.group(), each);
             for (int i = 0; i < each.topics().length; i++) {
                 String topic = each.topics()[i];
-                String last = before == null ? null : before.group(topic);
-                topics.merge(topic, new AffectedTopic(each.places()[i], each, each.held().contains(topic)),
-                        (one, two) -> one.of.group().equals(last) && one.stays(two) ? one : two);
+                topics.merge(topic, new AffectedTopic(each.places()[i], each, each.held().contains(topic)), (one, two) ->
+                        before != null && one.of.group().equals(before.group(topic)) && one.stays(two) ? one : two);
             }
         }
         RuntimeException others = ofVolumes > 0 || groups.containsKey(SlowedTopics.VOLUMES) ? null : Fence.CLOSED;
