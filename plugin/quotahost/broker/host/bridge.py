@@ -31,8 +31,8 @@ from quotahost.broker.host.protocol import Shim, Transport
 
 _HEADER: Final = struct.Struct(">Iq")
 _PR_SET_PDEATHSIG: Final = 1
-#: If the machine runs out of memory, the kernel kills this process first, and the broker goes on.
-_OOM_SCORE: Final = "500"
+#: The most there is: if memory runs out, the kernel kills this process first, however large the broker is.
+_OOM_SCORE: Final = "1000"
 
 
 def run(transport: Transport, in_jvm: bool) -> None:
