@@ -128,8 +128,8 @@ def test_a_native_crash_ends_python_alone_and_the_next_one_answers(node: KafkaNo
 
 
 def test_if_memory_runs_out_the_kernel_kills_python_before_the_broker(node: KafkaNode) -> None:
-    # The kernel adds so many thousandths of all memory to the memory of the process. So with 1,000, the most, no broker
-    # counts as larger, whatever part of a container's memory its heap takes.
+    # The kernel adds so many thousandths of all memory to the memory of the process. So with 1,000, the most, a broker
+    # with 0 never counts as larger, whatever part of a container's memory its heap takes.
     assert Path(f"/proc/{pythons(node.pid)[0]}/oom_score_adj").read_text() == "1000\n"
 
 

@@ -31,7 +31,7 @@ from quotahost.broker.host.protocol import Shim, Transport
 
 _HEADER: Final = struct.Struct(">Iq")
 _PR_SET_PDEATHSIG: Final = 1
-#: The most there is: if memory runs out, the kernel kills this process first, however large the broker is.
+#: The most there is: if memory runs out, the kernel kills this process before a broker with 0, however large that is.
 _OOM_SCORE: Final = "1000"
 
 
