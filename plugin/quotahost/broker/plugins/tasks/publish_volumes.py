@@ -55,7 +55,7 @@ class PublishVolumes:
         # An old look is published for half of validity, so that a short stall of the machine doesn't stop publishing.
         longest = max(settings.validity / 2, settings.snapshots_period + settings.volumes_period)
         if age > longest.total_seconds():
-            self._silence.report("the disks don't answer; no snapshot is published until they do")
+            self._silence.report("the disks don't answer, or this broker stood still; no snapshot until they answer")
             return None
         self._silence.healed()
         # The disks have not answered yet. So soon after the start, this is no fault.
