@@ -86,7 +86,7 @@ final class Calls {
     private final Life life;
     /** The batch that was taken last; it has no clients after these were answered. */
     private Batch taken = Batch.EMPTY;
-    private final Map<ByteBuffer, Set<String>> ids = new HashMap<>();
+    final Map<ByteBuffer, Set<String>> ids = new HashMap<>();
     private long idsBytes;
     final Map<String, Handler> handlers;
 
@@ -241,6 +241,9 @@ final class Calls {
     void giveBack() {
         life.close();
         answered().clients().forEach(host.inbox::askAgain);
+        synchronized (this) {
+            ids.clear(); // Lives keeps the first life, and the table has the sets that are in use
+        }
     }
 
     private void configure(Arguments a) {

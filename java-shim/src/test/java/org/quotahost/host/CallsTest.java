@@ -156,6 +156,19 @@ class CallsTest {
         assertSame(suppliers.get(0), suppliers.get(1));
     }
 
+    @Test
+    void aLifeThatIsOverKeepsNoClientIds() {
+        List<Object> quota = List.of(0, 1.0, "", "static");
+        byte[] distinct = PythonCalls.bytes("a", "b");
+        assertEquals("[null,null]",
+                call("publish", new int[0], List.of(List.of(Collections.nCopies(4, quota), 0, "")), List.of(distinct)));
+        assertEquals(1, calls.ids.size());
+
+        calls.giveBack();
+
+        assertEquals(Map.of(), calls.ids);
+    }
+
     private void configure(String factored, List<Object> shadow) {
         List<Object> table = List.of(100, 3_600, 10.0, List.of(factored), new double[4], List.of());
         List<Object> topics = List.of(Double.NaN, List.of(), new double[0], List.of(), "NOT_ENOUGH_REPLICAS");

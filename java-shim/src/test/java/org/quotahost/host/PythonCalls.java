@@ -39,10 +39,10 @@ final class PythonCalls {
             out.writeInt(numbers.length);
             for (int number : numbers) out.writeInt(number);
         } else {
-            byte[] utf8 = ((String) value).getBytes(StandardCharsets.UTF_8);
-            out.writeByte('S');
-            out.writeInt(utf8.length);
-            out.write(utf8);
+            byte[] content = value instanceof byte[] bytes ? bytes : ((String) value).getBytes(StandardCharsets.UTF_8);
+            out.writeByte(value instanceof byte[] ? 'B' : 'S');
+            out.writeInt(content.length);
+            out.write(content);
         }
     }
 }
