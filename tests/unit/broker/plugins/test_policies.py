@@ -192,6 +192,17 @@ def test_the_memory_is_bounded_and_volumes_beyond_it_get_the_ramp(monkeypatch: p
     assert policy.quota_factor(filled(870 * GB, "/3")) == 0.3
 
 
+def test_a_volume_takes_the_place_of_one_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_VOLUMES", 2)
+    clock = Clock()
+    policy = setpoint(clock)
+    for names in (["/gone", "/stays"], ["/stays"], ["/stays", "/new"], ["/stays", "/new"]):
+        for name in names:
+            policy.quota_factor(filled(850 * GB, name))
+        clock.now += 700  # twice this is more than the memory of 20 minutes
+    assert [name for _, name in policy._histories] == ["/stays", "/new"]
+
+
 def test_a_new_memory_is_used_from_then_on() -> None:
     def after(memory: timedelta) -> float:
         clock = Clock()

@@ -142,12 +142,16 @@ class Setpoint(Limits):
             return 1.0
         now, ramp = self._clock(), bounds.ramp(volume.consumed)
         place = volume.broker, volume.name
-        history = self._histories.get(place)
+        history = self._histories.pop(place, None)  # the volume that was seen last comes last
         if history is None:
-            # A new volume displaces no history, so that a flood of names from other brokers pushes out no known volume.
+            # Volumes and budgets come and go. A flood of names from other brokers must push out no known volume.
+            first = next(iter(self._histories.items()), None)
+            if first and len(self._histories) >= MAX_VOLUMES and now - first[1].seen_at > self._memory:
+                del self._histories[first[0]]
             if len(self._histories) < MAX_VOLUMES:
                 self._histories[place] = _History(now, volume.consumed, ramp)
             return ramp
+        self._histories[place] = history
         # The policy also measures below soft and above hard, so that it knows the demand before it has to throttle.
         passed = history.add(now, volume.consumed, self._factor_over(volume, history), self._memory)
         history.factor = history.next(bounds, ramp, passed) if 0.0 < ramp < 1.0 else ramp
