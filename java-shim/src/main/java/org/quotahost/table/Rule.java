@@ -13,7 +13,7 @@ import org.quotahost.table.Tap.Windows;
  * a cap (ClientQuotaManager, QuotaUtils), so a factor must not take a limit below the floor. A base rate that is itself below
  * the floor stays as the operator set it.
  *
- * @param all the rules by quota type for all clients, or for those that do not write to affected topics
+ * @param all the rules by quota type for all clients, or for those that do not write to affected topics; an array of its own
  * @param slowed the same for clients that do, by the group of the topics; empty if no factor is for them only, or in shadow
  * @param affected the topics of these groups, also in shadow; null if there are none
  * @param shadow nothing is enforced: every limit is null (shadow=all)
@@ -56,7 +56,7 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, b
 
     /** Returns the same rule from another beat on. Each rule makes its limits anew. */
     Rule at(int beat) {
-        return new Rule(all, slowed, affected, shadow, windows, beat);
+        return new Rule(all.clone(), slowed, affected, shadow, windows, beat);
     }
 
     boolean isSame(Rule other, int type) {

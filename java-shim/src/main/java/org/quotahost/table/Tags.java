@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLongArray;
+import org.quotahost.table.Rule.TypeRule;
 
 /**
  * Two metric tags as the map that Kafka gets, the times of their use, and the last limit of FETCH.
@@ -58,8 +59,10 @@ final class Tags extends AbstractMap<String, String> {
      * A limit, boxed once for each rule, so that a fetch allocates nothing: Kafka asks for the limit of FETCH with each fetch.
      * It asks for the other types only when their limits have changed, for all sensors at once. Those limits are not kept,
      * which would be work for the garbage collector.
+     *
+     * @param of the part by which a rule is known again; the whole of an old rule has its topics, and a client may stay silent
      */
-    private record Limit(Rule rule, Double value) {}
+    private record Limit(TypeRule[] of, Double value) {}
 
     Tags(Scope scope, String user, String clientId, String group) {
         this.scope = scope;
@@ -80,7 +83,7 @@ final class Tags extends AbstractMap<String, String> {
     Double limit(int type, Rule rule) {
         if (type != FETCH) return rule.limit(this, type);
         Limit limit = fetch;
-        if (limit == null || limit.rule != rule) fetch = limit = new Limit(rule, rule.limit(this, FETCH));
+        if (limit == null || limit.of != rule.all()) fetch = limit = new Limit(rule.all(), rule.limit(this, FETCH));
         return limit.value;
     }
 

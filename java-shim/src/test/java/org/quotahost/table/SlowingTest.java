@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.quotahost.table.Tables.FETCH;
 import static org.quotahost.table.Tables.PRODUCE;
 
+import java.lang.ref.WeakReference;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -437,5 +438,19 @@ class SlowingTest {
         assertEquals(0, FenceFixture.bytesPerCall(() -> table.tags(PRODUCE, alice, "a")));
         assertEquals(open, FenceFixture.bytesPerCall(() -> fence.authorize(elsewhere, other)));
         assertEquals(open, FenceFixture.bytesPerCall(() -> fence.authorize(there, orders)));
+    }
+
+    /** A factor that moves makes a rule at each beat, and each may have the names of thousands of topics. */
+    @Test
+    void aClientThatFetchesNoMoreKeepsNoRule() {
+        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
+        affect(0.5, "orders");
+        assertEquals(1_000, Tables.limit(table, FETCH, "alice", "a"));
+        var rule = new WeakReference<>(table.factorInForce.rule());
+
+        affect(0.4, "orders");
+
+        System.gc();
+        assertNull(rule.get());
     }
 }
