@@ -118,9 +118,12 @@ class Publisher:
             self._failed(self._login.explained(error, "Write", self._topic) if self._login else error)
 
     def _failed(self, error: Any) -> None:
-        # A right is missing, or the cluster's own policy for new topics refuses (create.topic.policy.class.name).
-        denied = isinstance(error, KafkaError) and error.code() in DENIED | {KafkaError.POLICY_VIOLATION}
-        rest = SELDOM if denied else _RETRY
+        # A right is missing, or the cluster's own policy for new topics refuses (create.topic.policy.class.name), or no
+        # broker takes a replica, as all are cordoned. While brokers start, there may soon be enough of them.
+        seldom = DENIED | {KafkaError.POLICY_VIOLATION}
+        if not self._connection.starting:
+            seldom |= {KafkaError.INVALID_REPLICATION_FACTOR}
+        rest = SELDOM if isinstance(error, KafkaError) and error.code() in seldom else _RETRY
         if self._session:
             rest, error = max(rest, self._session.rest), self._session.refusal or error
         self._again_at = self._clock() + rest

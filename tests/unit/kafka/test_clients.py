@@ -231,11 +231,12 @@ def admin() -> Any:
     return Admin()
 
 
-def test_a_topic_that_the_clusters_policy_refuses_is_named_and_asked_for_seldom_as_controllers_log_each_try(
-    mock: str, admin: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("error", [KafkaError.POLICY_VIOLATION, KafkaError.INVALID_REPLICATION_FACTOR])
+def test_a_topic_that_the_cluster_refuses_to_create_is_named_and_asked_for_seldom_as_controllers_log_each_try(
+    mock: str, admin: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, error: int
 ) -> None:
     def refused(wait: float) -> None:
-        raise KafkaException(KafkaError(KafkaError.POLICY_VIOLATION, "names begin with a team"))
+        raise KafkaException(KafkaError(error, "names begin with a team"))
 
     admin.result, admin.poll = refused, nothing
     monkeypatch.setattr(publisher, "AdminClient", lambda _: admin)
