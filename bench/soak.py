@@ -58,14 +58,16 @@ class Sample(NamedTuple):
 
 
 def brokers(folder: Path) -> tuple[KafkaNode, KafkaNode, int]:
-    """Makes a broker with all of quotahost that one broker can use, a stock broker, and the port for scrapes."""
+    """Makes a broker with almost all of quotahost that one broker can use, a stock broker, and the port for scrapes."""
     port = free_port()
     settings = {
         "static.scope": "client",
         "static.produce": "1M",
-        "factor.source": "cluster-volumes",
+        "factor.source": "cluster-volumes,load",
         "factor.scope": "topics",
-        "supplier": "client-quotas,static",
+        "budgets": "on",
+        "topics.total.bytes.in.per.sec.threshold": "50M",
+        "supplier": "cluster-quota,client-quotas,static",
         "tasks": "publish-volumes,publish-usage",
         "static.storage.soft.min-free-percent": "0.3",
         "static.storage.hard.min-free-percent": "0.02",
