@@ -11,7 +11,7 @@ from typing import Final
 
 import javaproperties
 
-from quotahost.base.errors import QuotahostError
+from quotahost.base.errors import Unusable
 from quotahost.kafka.listeners import REFERENCE, translate
 from quotahost.settings.declaration import PREFIX
 
@@ -63,7 +63,7 @@ class BrokerFile:
 
 
 def read_broker_file(path: Path) -> BrokerFile:
-    """Read a broker's file. Raises QuotahostError if the file can't be read, or has a malformed unicode escape."""
+    """Read a broker's file. Raises Unusable if the file can't be read, or has a malformed unicode escape."""
     everything = _read(path, "name the broker's server.properties")
     # If there are no providers, Kafka uses ${...} as it is written, so it is a value to check.
     has_providers = bool(everything.get("config.providers"))
@@ -73,25 +73,25 @@ def read_broker_file(path: Path) -> BrokerFile:
 
 
 def read_client_config(path: Path | None) -> dict[str, str]:
-    """Return a client's file in librdkafka's names; {} without a file. A QuotahostError shows no value of the file."""
+    """Return a client's file in librdkafka's names; {} without a file. An Unusable shows no value of the file."""
     remedy = "name a file with librdkafka's names or those of Kafka's Java client"
     return {} if path is None else in_librdkafkas_names(_read(path, remedy))
 
 
 def in_librdkafkas_names(given: dict[str, str]) -> dict[str, str]:
-    """Translate properties to librdkafka's names; these stay. Raises QuotahostError if a keystore can't be read."""
+    """Translate properties to librdkafka's names; these stay. Raises Unusable if a keystore can't be read."""
     config = {n: value for n, value in given.items() if not n.startswith((*_STORES, *_OF_JAVA_ALONE))}
     return config | translate(given, _pem)
 
 
 def _pem(ssl: Mapping[str, str]) -> dict[str, str]:
-    """Return the stores in librdkafka's names. Raises QuotahostError if a store isn't PEM or can't be read."""
+    """Return the stores in librdkafka's names. Raises Unusable if a store isn't PEM or can't be read."""
     config = {_TEXTS[name]: ssl[name] for name in _TEXTS if name in ssl}
     for store, names in _STORES.items():
         if f"{store}.location" not in ssl:
             continue
         if ssl.get(f"{store}.type", "JKS").upper() != "PEM":
-            raise QuotahostError(
+            raise Unusable(
                 f"{store}.location: quotahost reads PEM files only. Convert a truststore by `keytool -list -rfc "
                 "-keystore FILE > FILE.pem`, a PKCS12 keystore by `openssl pkcs12 -in FILE -out FILE.pem`, and a JKS "
                 f"keystore first to PKCS12 by `keytool -importkeystore`; then set {store}.type=PEM"
@@ -99,7 +99,7 @@ def _pem(ssl: Mapping[str, str]) -> dict[str, str]:
         try:
             Path(location := ssl[f"{store}.location"]).open("rb").close()
         except OSError as error:  # librdkafka doesn't name the file
-            raise QuotahostError(f"{store}.location={location} can't be read: {error.strerror}") from None
+            raise Unusable(f"{store}.location={location} can't be read: {error.strerror}") from None
         config |= dict.fromkeys(names, location)
     return config
 
@@ -113,4 +113,4 @@ def _read(path: Path, remedy: str) -> dict[str, str]:
         problem = error.strerror or str(error)
     except ValueError:  # the error repeats text after a malformed escape, which may be a secret
         problem = "it is not a properties file"
-    raise QuotahostError(f"{path} can't be read: {problem}; {remedy}")
+    raise Unusable(f"{path} can't be read: {problem}; {remedy}")

@@ -155,6 +155,6 @@ class Version15Rate(SpreadRate):
 
 
 def samples_of_burst(rate: float, burst: float, window_ms: int = 1000) -> int:
-    """S for ``controller_mutations_rate`` R and ``_burst`` B, both above 0: ``B / (R x W)``, rounded up."""
+    """S for ``controller_mutations_rate`` R and ``_burst`` B, above 0: ``B / (R x W)``, rounded up, 2^31 at most."""
     # round() to 9 digits, because in binary fractions 1.1 / 0.1 is a little more than 11.
-    return max(1, math.ceil(round(burst / rate * 1000 / window_ms, 9)))
+    return max(1, math.ceil(min(round(burst / rate * 1000 / window_ms, 9), 2**31)))

@@ -56,7 +56,7 @@ def doctor(
 ) -> None:
     """Find what would keep a broker from starting with quotahost, and settings that protect too little.
 
-    Ends with 1 if something is wrong, otherwise with 0, even if something is weak.
+    Ends with 1 if something is wrong, with 2 if a file can't be read, else with 0, even if something is weak.
     """
     if against is None and (client_config or role):
         raise typer.BadParameter("--against is missing: --client-config and --as need it")

@@ -41,11 +41,12 @@ def parser() -> ArgumentParser:
 
 def add_common(made: ArgumentParser) -> None:
     """Add the options that ``top`` has as well."""
-    add = made.add_argument
-    add("--pid", dest="which", metavar="PID", default="", help="process id of the broker")
-    add("--broker-id", dest="which", metavar="ID", type="broker:{}".format, help="its node.id")
+    one = made.add_mutually_exclusive_group()
+    one.add_argument("--pid", dest="which", metavar="PID", default="", help="process id of the broker")
+    one.add_argument("--broker-id", dest="which", metavar="ID", type="broker:{}".format, help="its node.id")
     types = [*map(str, QuotaType)]
-    add("--type", type=str.upper, choices=types, metavar="TYPE", help=f"only this quota type: {', '.join(types)}")
+    only = f"only this quota type: {', '.join(types)}"
+    made.add_argument("--type", type=str.upper, choices=types, metavar="TYPE", help=only)
 
 
 def valued(parse: Callable[[str], T]) -> Callable[[str], T]:

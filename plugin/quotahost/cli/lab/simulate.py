@@ -34,7 +34,7 @@ from quotahost.throttling import (
     simple_delay_s,
 )
 from quotahost.units.parse import parse_bytes, parse_count, parse_duration, parse_quantity
-from quotahost.units.show import show_bytes, show_number, show_seconds
+from quotahost.units.show import show_bytes, show_digits, show_number, show_seconds
 
 # ---- a disk ----------------------------------------------------------------------------------------------------
 
@@ -157,7 +157,7 @@ def _clients(demands: Iterable[Demand], quota: float, batch: int, lasts: timedel
     )
     work = (sum(min(plan.demand, quota) / batch for plan in clients) + 1000 / STEP) * lasts.total_seconds()
     if work > _WORK:
-        what = f"about {work:,.0f} requests and samples would take too long to play; {_WORK:,} is the most"
+        what = f"about {show_digits(work, 3)} requests and samples would take too long to play; {_WORK:,} is the most"
         raise QuotahostError(f"{what}; take a larger --batch, a shorter --time, or fewer clients")
     return clients
 
@@ -190,6 +190,7 @@ def _after(ms: int | None) -> str:
 
 FORMS: Final = ("KIP-13", "Kafka's sampled rate", "Kafka's token bucket", "KIP-599 diff's rate", "KIP-599 v15's rate")
 _MOST_REQUESTS: Final = 100_000  # requests of one pattern: more would take minutes
+_MOST_WORK: Final = 10_000_000  # requests times samples, because a model sums up all samples at each request
 _SECONDS: Final = r"(\d{1,9}(?:\.\d+)?)"
 _REQUEST: Final = re.compile(rf"([^@]+)@{_SECONDS}(?:\.\.{_SECONDS}/{_SECONDS})?")
 
@@ -241,6 +242,9 @@ def quota(
     arriving = sorted(chain.from_iterable(patterns), key=lambda request: request.ms)
     limit = parsed("--rate", rate, parse_quantity)
     number = _samples(samples, burst, limit, window_ms)
+    if (work := len(arriving) * number) > _MOST_WORK:
+        what = f"{work:,} requests times samples would take too long; {_MOST_WORK:,} is the most"
+        raise typer.BadParameter(f"{what}; give fewer requests, or fewer samples")
     outcomes = run(arriving, limit, number, window_ms)
     rows = [
         [show_seconds(request.ms / 1000, 3), show_number(request.amount), *map(str, forms)]

@@ -135,10 +135,12 @@ def import_properties(
     yes: _Yes = False,
 ) -> None:  # fmt: skip
     """Take over the cluster-wide quotas that earlier versions kept in brokers' properties."""
-    with _cluster(bootstrap, client_config, quotas_topic) as cluster:
-        from quotahost.cli.quotas.files import read_properties
+    _check_libraries()
+    from quotahost.cli.quotas.files import read_properties
 
-        _apply(cluster, read_properties(file), yes)
+    declared = read_properties(file)
+    with _cluster(bootstrap, client_config, quotas_topic) as cluster:
+        _apply(cluster, declared, yes)
 
 
 @quotas.command()

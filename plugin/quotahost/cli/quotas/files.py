@@ -21,7 +21,7 @@ from typing import Annotated, Any, ClassVar, Final, Self, TypeAlias, TypeVar
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from quotahost.base.errors import QuotahostError, Unusable
+from quotahost.base.errors import Unusable
 from quotahost.base.text import bounded, meant, printable
 from quotahost.cli.property_files import read_broker_file
 from quotahost.cli.quotas.plain_yaml import Document, Way, documents, dumped
@@ -344,7 +344,7 @@ def read_properties(file: Path) -> Declared:
     """Return the cluster-wide quotas of a properties file, where earlier versions kept them.
 
     Their names are ``client.quota.callback.plugin.cluster-quota.``, then ``produce`` or ``fetch``, then ``.default``,
-    ``.users``, ``.client-ids`` or ``.clients``. Raises QuotahostError if the file has no such quota, or a wrong one.
+    ``.users``, ``.client-ids`` or ``.clients``. Raises Unusable if the file has no such quota, or a wrong one.
     """
     broker = read_broker_file(file)
     declared = Declared(sections={CLUSTER})
@@ -360,9 +360,9 @@ def read_properties(file: Path) -> Declared:
             except ValueError as error:
                 problems.append(f"{file}: {name}={printable(text)} {error}")
     if problems:
-        raise QuotahostError("\n".join(problems))
+        raise Unusable("\n".join(problems))
     if not declared.quotas:
-        raise QuotahostError(f"{file} has no quotas of {_OLD}*, so there is nothing to take over")
+        raise Unusable(f"{file} has no quotas of {_OLD}*, so there is nothing to take over")
     return declared
 
 

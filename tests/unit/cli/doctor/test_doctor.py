@@ -45,7 +45,7 @@ def test_nothing_is_wrong_or_weak_with_a_sound_broker(site: Path, package: Path,
 def test_without_arguments_it_looks_at_its_own_interpreter(site: Path, package: Path, tmp_path: Path) -> None:
     output = told(0, (sys.executable, "name the broker's server.properties"), "doctor")
     assert "\nKafka\n" not in output, "a heading without findings isn't printed"
-    told(1, ["none.properties can't be read"], "doctor", tmp_path / "none.properties")
+    told(2, ["none.properties can't be read"], "doctor", tmp_path / "none.properties")
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_secrets_are_never_printed(site: Path, package: Path, tmp_path: Path) ->
     outputs = [doctor(tmp_path, late, shown, properties + hour) for late, hour in enumerate(("22", "late"))]
     outputs.append(doctor(tmp_path, 1, [f"{PREFIX}plugin.mine.server=http://***@host/?***: "], properties + misplaced))
     broken = properties_file(tmp_path, "ssl.key.password=abc\\uS3CR3T-3\n")
-    outputs.append(told(1, ["it is not a properties file"], "doctor", broken))
+    outputs.append(told(2, ["it is not a properties file"], "doctor", broken))
     assert not [output for output in outputs if "S3CR" in output]
 
 

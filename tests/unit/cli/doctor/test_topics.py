@@ -324,7 +324,7 @@ def test_nobody_there_is_wrong_and_a_listener_that_lets_only_others_in_is_so_wit
     against = ("doctor", "--against", "127.0.0.1:1")
     told(1, ["WRONG 127.0.0.1:1 doesn't answer a client without credentials"], *against)
     told(1, (), *against, "--as", "pipeline")  # the operator asks for the pipeline's rights
-    told(1, ["no can't be read"], *against, "--client-config", tmp_path / "no")
+    told(2, ["no can't be read"], *against, "--client-config", tmp_path / "no")
     told(1, ["WRONG  doesn't answer a client without credentials: no address is given"], "doctor", "--against", "")
     told(1, ["credentials: write HOST:PORT, separated"], "doctor", "--against", "127.0.0.1:1,http://127.0.0.1:1")
     told(1, ["credentials: no process listens on this address"], "doctor", "--against", "PLAINTEXT://127.0.0.1:1")

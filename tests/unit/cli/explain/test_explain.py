@@ -40,6 +40,9 @@ NOBODY = "no such broker with quotahost was found that this user may ask on this
             ("--user", "alice"), ("--client", "a/b", "--user", "a"), ("--client", "a/b", "--client-id", "b"))),
         *(("explain", ("--client", client), f"--client {client!r} is not USER/CLIENT") for client in ("alice", "/app")),
         ("explain", ("--volume", "/d", "--client", "a/b"), "--volume can't be combined with --client"),
+        *((name, ("--pid", "1", "--broker-id", "2"), "--broker-id: not allowed with argument --pid")
+          for name in ("explain", "top")),
+        ("top", (*CLUSTER, "--client-config", "/nope"), "/nope can't be read"),
     ],
 )  # fmt: skip
 def test_options_that_are_wrong_end_with_2(name: str, options: tuple[str, ...], words: str) -> None:

@@ -31,7 +31,7 @@ from quotahost.model import DEFAULT
 from quotahost.model.budgets import Budget
 from quotahost.records import budgets
 from tests.fakes.tls import tls_server
-from tests.unit.cli.commands import run
+from tests.unit.cli.commands import run, told
 
 BUDGETS_ON: Final[dict[str, str | None]] = {"client.quota.callback.budgets": None}  # Kafka hides the value
 LACKS: Final = "budgets of storage are not enforced; set "
@@ -109,6 +109,11 @@ def test_without_its_libraries_it_says_what_to_install(monkeypatch: pytest.Monke
     # The exit code is not 1, by which drift says that something differs.
     told = "quotahost quotas needs kafka and yaml: pip install 'quotahost[quotas]'\n"
     assert (done.exit_code, done.stderr) == (2, told)
+
+
+def test_a_file_that_is_not_there_is_named_before_a_broker_is_asked() -> None:
+    command = ("quotas", "import-properties", "/nope/server.properties", "--bootstrap", "127.0.0.1:1")
+    told(2, ["/nope/server.properties can't be read: No such file"], *command)
 
 
 OLD: Final = budgets.key_of("old"), budgets.encode(Budget("old", ("old",), 1, False))
