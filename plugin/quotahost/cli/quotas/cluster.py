@@ -43,6 +43,7 @@ from quotahost.model import DEFAULT
 from quotahost.records import budgets
 from quotahost.records import quotas as records
 from quotahost.records.codec import Refused
+from quotahost.records.topics import QUOTAS
 from quotahost.settings.broker import NO_SUPPLIER
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.types import SUPPLIER
@@ -169,7 +170,8 @@ class Cluster:
             wanted |= {of: {} for of in gone}
         numbers = sorted(self._brokers)
         with ThreadPoolExecutor(_ASKED_AT_ONCE) as threads:  # otherwise waits for hanging brokers add up
-            told = threads.map(lambda number: [*not_enforced(self._brokers[number], declared.sections)], numbers)
+            which = declared.sections, self._topic.name
+            told = threads.map(lambda number: [*not_enforced(self._brokers[number], *which)], numbers)
         self.warnings += (f"broker {number}: {words}" for number, of in zip(numbers, told, strict=True) for words in of)
         return plans.compare(wanted, present, prune=prune or declared.prune)
 
@@ -326,8 +328,8 @@ def _entity(parts: Iterable[Any]) -> Entity:
 # ---- which brokers enforce the quotas --------------------------------------------------------------------------
 
 
-def not_enforced(broker: BrokerConfig, sections: Collection[str]) -> Iterator[str]:
-    """Yield the visible reasons for which a broker may not enforce the quotas of these sections."""
+def not_enforced(broker: BrokerConfig, sections: Collection[str], topic: str) -> Iterator[str]:
+    """Yield the visible reasons for which a broker may not enforce these sections, whose records are in ``topic``."""
     try:
         configs = broker.properties()
     except NoAnswer as problem:
@@ -337,6 +339,8 @@ def not_enforced(broker: BrokerConfig, sections: Collection[str]) -> Iterator[st
     if callback and not callback.startswith("org.quotahost."):
         yield f"callback {callback} decides about quotas and may ignore these"
         return
+    if topic == QUOTAS.name and {*sections} - {CLIENTS} and f"{PREFIX}topics.prefix" in configs:
+        yield f"topics.prefix is set, so it may read another topic than {topic}; give its topic by --quotas-topic"
     lacking = [] if f"{PREFIX}budgets" in configs else [f"{PREFIX}budgets=on"]
     lacking += [] if configs.get(AUTHORIZER) in FENCES else [f"{AUTHORIZER}={FENCES[0]}"]
     if BUDGETS in sections and lacking:

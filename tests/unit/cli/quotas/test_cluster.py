@@ -62,7 +62,15 @@ def test_who_may_not_change_client_quotas_is_told_so_by_a_plan_as_by_apply() -> 
 )
 def test_a_broker_that_lacks_what_budgets_need_is_named(properties: Any, told: list[str]) -> None:
     broker: Any = Answer(properties=Mock(side_effect=[properties]))
-    assert list(not_enforced(broker, [BUDGETS])) == told
+    assert list(not_enforced(broker, [BUDGETS], "mine")) == told
+
+
+@pytest.mark.parametrize(("topic", "count"), [("__quotahost_quotas", 1), ("other-quotas", 0)])
+def test_a_broker_with_a_prefix_of_topics_may_read_another_topic_than_the_default(topic: str, count: int) -> None:
+    fence = {"authorizer.class.name": "org.quotahost.QuotaFence", "client.quota.callback.topics.prefix": None}
+    broker: Any = Answer(properties=lambda: BUDGETS_ON | fence)
+    told = f"topics.prefix is set, so it may read another topic than {topic}; give its topic by --quotas-topic"
+    assert list(not_enforced(broker, [BUDGETS], topic)) == [told] * count
 
 
 def test_why_nobody_answers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
