@@ -48,6 +48,11 @@ def test_without_arguments_it_looks_at_its_own_interpreter(site: Path, package: 
     told(2, ["none.properties can't be read"], "doctor", tmp_path / "none.properties")
 
 
+def test_librdkafka_adds_no_line_of_its_own(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert "Weak" in run("doctor", properties_file(tmp_path, f"{CLASS}{PREFIX}factor.source=snapshots\n")).output
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize(
     ("properties", "code", "words"),
     [
