@@ -95,12 +95,13 @@ class Options(BaseModel):
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
+        validity = f"--validity={as_text(self.validity)}"
         # Otherwise all brokers would become stale between two batches.
         if self.validity <= (longer := max(self.tick, self.interval)):
-            raise ValueError(f"validity ({self.validity}) must be longer than tick and interval ({longer})")
+            raise ValueError(f"{validity} must be longer than --tick and --interval ({as_text(longer)})")
         # Otherwise the pipeline would forget a broker while the broker reports.
         if self.expiry < self.validity:
-            raise ValueError(f"expiry ({self.expiry}) must not be shorter than validity ({self.validity})")
+            raise ValueError(f"--expiry={as_text(self.expiry)} must not be shorter than {validity}")
         return self
 
     def named(self, topic: Topic) -> str:
