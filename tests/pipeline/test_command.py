@@ -44,7 +44,7 @@ GIVEN = {"bootstrap": "a:1", "checkpoint": "/x"}
         ("checkpoint", None, ") is missing; give it"),
         ("tick", "5x", ")=5x: has the unknown unit 'x'"),
         ("batch", 0, ")=0: "),
-        *((name, "", ")='': String should have at least 1") for name in ("history", "metrics_address", "master")),
+        *((name, "", ")='': must have at least 1") for name in ("history", "metrics_address", "master")),
         ("topics_prefix", "a b", ""),
         *(("snapshots_topic", two, "name each topic once, with a cluster") for two in ("a,b", "a=A,b=A", "a=A,a=B")),
         ("snapshots_topic", "a=", "'a=' is neither TOPIC nor TOPIC=CLUSTER"),

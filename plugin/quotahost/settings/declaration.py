@@ -82,9 +82,10 @@ class SettingsError(QuotahostError, ValueError):
 
 
 def reason(details: ErrorDetails) -> str:
-    """The text of pydantic, or of a validator's ValueError, without pydantic's own prefix."""
+    """The text of pydantic, without its own beginning (``Input should``), or of a validator's ValueError."""
     error = details.get("ctx", {}).get("error")
-    return str(error) if isinstance(error, ValueError | AssertionError) else details["msg"]
+    words = details["msg"].replace("Input should", "must").replace("String should", "must")
+    return str(error) if isinstance(error, ValueError | AssertionError) else words
 
 
 def declare(name: str, *, default: Any = None, words: str = "", live: bool = True, repr: bool = True) -> Any:

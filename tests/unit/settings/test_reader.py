@@ -41,7 +41,7 @@ from tests.unit.settings.properties import ADMIN, BYTES, FALLBACK, INTERVAL, NAM
         ("metrics.clients", "-1", "greater than or equal to 0"),
         ("metrics.clients", "11K", "valid integer"),
         ("python.executable", " ", "at least 1 character"),
-        ("topics.prefix", "a b", "should match pattern"),
+        ("topics.prefix", "a b", ": must match pattern"),
         ("static.scope", "x\nERROR forged line", r"x\nERROR forged line"),
         # Names of Strimzi's plugin.
         *((BYTES, text, "whole number of bytes from 0") for text in ("10G", "", "-1", str(2**63), 5_000 * "9")),

@@ -276,7 +276,7 @@ WRONG: dict[str, list[dict[str, str]]] = {
     "exactly one of available and consumed": [{"available": ""}, {"consumed": "used"}],
     "has 'a' twice": [{"expected": "a,b,a"}],
     "set both username and password": [{"username": "me"}, {"password": "secret-word"}],
-    "username=me:***: String should match pattern '^[^:]+$'": [{"username": "me:hunter2", "password": "x"}],
+    "username=me:***: must match pattern '^[^:]+$'": [{"username": "me:hunter2", "password": "x"}],
     "not both": [{"username": "me", "password": "secret-word", "bearer_token": "secret-token"}],
     "ca-location is for https": [{"ca_location": "/etc/ca.pem"}],
     # An error about a secret does not show it.
