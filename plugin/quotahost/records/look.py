@@ -13,7 +13,7 @@ from typing_extensions import TypedDict  # pydantic needs this TypedDict before 
 from quotahost.model import Client, ClientUse, LimitedBy, Look, QuotaType, State, VolumeUse
 from quotahost.model.use import MeasuredVolume, TopicUse
 from quotahost.records.codec import IS_KEY, As, Codec, Record, Versioned, Whole, object_of
-from quotahost.records.fields import Long, Name, Number
+from quotahost.records.fields import MAX_LONG, Long, Name, Number
 from quotahost.records.usage import ClusterId, fitting
 
 MAX_BYTES: Final = 900_000  # librdkafka's default limit is a million
@@ -32,7 +32,8 @@ _MAX_UNREAD: Final = 20  # directories that could not be listed
 
 # ---- the forms of the record's lists ---------------------------------------------------------------
 
-Bytes = Annotated[Long, PlainSerializer(int)]
+#: The bytes come from a gauge: as a double, Java's largest long is 2**63.
+Bytes = Annotated[Long, PlainSerializer(lambda size: min(int(size), MAX_LONG))]
 #: The rates are in the unit of the quota type; null is unlimited.
 _USE: Final = object_of(
     ClientUse, quota_type=QuotaType, user=str, client_id=str, scope=str, rate=Number, quota=Number | None,

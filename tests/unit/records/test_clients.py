@@ -70,6 +70,13 @@ def test_the_records_of_many_brokers_lie_in_partitions_of_their_own(brokers: int
 # ---- looks ----
 
 
+def test_a_budget_of_javas_largest_long_fits_a_look_though_gauges_are_doubles() -> None:
+    size = float(2**63 - 1)  # 2**63
+    budget = VolumeUse("budget x", size, 0.0, None, size, 1.0)  # as broker_status makes it
+    (found,) = look_codec.decode(b"1", look_codec.encode(of("1", "c", look(volumes=[budget])))).look.volumes
+    assert found.capacity == 2**63 - 1
+
+
 def test_whatever_the_clients_are_called_and_use_their_look_fits_a_record() -> None:
     many = [use("\u20ac" * 30, str(number)) for number in range(3 * MAX_USES)]  # six bytes each in JSON
     answers = [Answered("w", ("x" * 1_000_000,)), *[Answered(str(n), ("\u20ac" * 9_000,)) for n in range(9)]]
