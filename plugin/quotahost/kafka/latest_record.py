@@ -91,7 +91,8 @@ class LatestRecord(Generic[P]):
         Raises Refused if the record's run lies in the future, or if a live record is older than the kept one.
         """
         run = record.run
-        if run > self._wall() * 1000 + MAX_AHEAD_MS:
+        # Kafka's timestamp is the time of the leader's clock. Either of the two clocks may be hours behind.
+        if run > max(self._wall() * 1000, written_ms or 0) + MAX_AHEAD_MS:
             why = "the run (the pipeline's launch time in ms) lies in the future; check the pipeline's clock"
             raise Refused("ahead", f"records of run {run} are refused: {why}")
         with self._lock:

@@ -201,3 +201,16 @@ def test_a_forged_run_of_the_future_blinds_nobody(world: World, live: bool) -> N
     assert world.arrives(2**63 - 1, 0) == "ahead"
     assert world.kept == (now, 1)
     assert world.arrives(now + 60_000, 0) == "", "a pipeline's clock may be a little ahead"
+
+
+@pytest.mark.parametrize(("reader", "leader"), [(-10_000, 0), (0, -10_000)])
+def test_one_clock_that_is_hours_behind_makes_nobody_refuse_the_pipeline(
+    world: World, reader: int, leader: int
+) -> None:
+    """The clock is that of the reading broker, or of the leader that gives Kafka's timestamps."""
+    run = int(WALL * 1000)
+    world.wall.now += reader
+    world.newest.take(ClusterRecord("c", run, 1, MADE_AT), True, VALID, run + leader * 1000)
+    assert world.kept == (run, 1)
+    with pytest.raises(Refused, match="lies in the future"):
+        world.newest.take(ClusterRecord("c", run + 3_700_000, 1, MADE_AT), True, VALID, run + leader * 1000)
