@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
 from harness.java.jmx import Jmx
-from harness.kafka.admin import alter_broker_config
+from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.kafka.properties import write_properties
@@ -25,11 +25,14 @@ from harness.system.ports import free_port
 from harness.system.proxy import Proxy
 from harness.system.tokens import ALLOWED, AUDIENCE, TokenEndpoint
 from harness.system.waiting import eventually
+from quotahost.kafka import follower
+from quotahost.testing.broker import FakeBroker
 from tests.broker.support.commands import explain_client, quotahost, top
 from tests.broker.support.node import STANDARD, callback_node, callback_properties, listener_properties
-from tests.broker.support.numbers import end_offset
+from tests.broker.support.numbers import begun, end_offset
 from tests.broker.support.seen import ANYONE, OPEN, PAUSE, gauge, state
 from tests.broker.support.volumes import SNAPSHOTS
+from tests.fakes.plugin_context import context
 
 SETTINGS: Final = {
     "factor.source": "snapshots",
@@ -366,3 +369,21 @@ def test_a_network_lost_beyond_validity_leads_to_the_fallback(tmp_path: Path, fa
                 proxy.heal()
             eventually(lambda: state(one) == state(two) == OPEN)
             eventually(lambda: connected(one))
+
+
+def test_the_marker_of_a_transaction_at_a_topics_end_makes_no_reader_read_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The marker is no record for a reader, but has an offset and a later timestamp than all records."""
+    monkeypatch.setattr(follower, "_LOOK", 0.1)
+    readings, looks = list[None](), list[None]()
+    was_made_anew = follower.Follower._was_made_anew
+    monkeypatch.setattr(follower.Follower, "_was_made_anew", lambda *given: looks.append(None) or was_made_anew(*given))
+    with KafkaNode(tmp_path) as node:
+        create_topic(node, "t")
+        begun(node.client_config(), "t").commit_transaction(60)
+        made = context(FakeBroker(client=node.client_config()))
+        follower.Follower(made, "t", lambda *_: None, begins=lambda: readings.append(None))
+        eventually(lambda: len(looks) > 3)
+        made.closing.close()
+    assert len(readings) == 1
