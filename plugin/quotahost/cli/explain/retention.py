@@ -48,15 +48,16 @@ class Retention:
     def of(cls, properties: Mapping[str, str]) -> Self:
         """Read a topic's properties. With tiered storage the local retention counts, because it is for this disk."""
         is_tiered = properties.get("remote.storage.enable") == "true"
+        # -2 is Kafka's default, and means that retention.ms or retention.bytes applies to this disk, too.
+        local = {unit: int(properties.get(f"local.retention.{unit}", "-2")) for unit in ("ms", "bytes")}
 
         def kept(unit: str) -> int | None:
-            local = int(properties.get(f"local.retention.{unit}", "-2"))
-            # -2 is Kafka's default, and means that retention.ms or retention.bytes applies to this disk, too.
-            is_local = is_tiered and local != -2
-            number = local if is_local else int(properties.get(f"retention.{unit}", "-1"))
+            number = local[unit] if is_tiered and local[unit] != -2 else int(properties.get(f"retention.{unit}", "-1"))
             return number if number >= 0 else None
 
-        millis = kept("ms")
+        # If only the local size is set, it frees this disk before the time for which the other tier keeps the records.
+        size_alone = is_tiered and local["ms"] == -2 and local["bytes"] >= 0
+        millis = None if size_alone else kept("ms")
         compacted = "delete" not in properties.get("cleanup.policy", "delete")
         return cls(None if millis is None else millis / 1000, kept("bytes"), compacted, is_tiered)
 

@@ -123,6 +123,7 @@ TIERED = {"retention.ms": "5000", "remote.storage.enable": "true"}
         ({"cleanup.policy": "compact,delete", "retention.ms": "5000"}, Retention(5.0)),
         (TIERED | {"local.retention.ms": "-2"}, Retention(5.0, tiered=True)),
         (TIERED | {"local.retention.ms": "1000"}, Retention(1.0, tiered=True)),
+        (TIERED | {"local.retention.ms": "-2", "local.retention.bytes": "7"}, Retention(size=7, tiered=True)),
         ({"retention.ms": "5000", "local.retention.ms": "1000", "local.retention.bytes": "7"}, Retention(5.0)),
         ({}, Retention()),
     ],
