@@ -175,6 +175,8 @@ def test_a_snapshot_that_a_leader_dates_ahead_hides_none_of_those_that_come_late
     try:
         running.told(lambda: dated(44, 1800), reporting=1, capacity=44)
         running.told(lambda: dated(45, 0), reporting=1, capacity=45)
+        # A leader's clock is half an hour behind: the others' snapshots don't hide its own.
+        running.told(lambda: dated(46, -1800), reporting=1, capacity=46)
     finally:
         alter_config(running.node, "TOPIC", SNAPSHOTS, {"message.timestamp.type": "LogAppendTime"})
 

@@ -130,7 +130,7 @@ def test_usage_of_brokers_that_were_never_listed_and_of_expired_ones_counts_for_
 
 
 def test_a_broker_that_is_down_counts_on() -> None:
-    made = queries.Queries(MagicMock(), Options(bootstrap="a:1", checkpoint="/c"), "c", KafkaClock())
+    made = queries.Queries(MagicMock(), Options(bootstrap="a:1", checkpoint="/c"), "c", KafkaClock(), MagicMock())
     made.registered(["1", "2"])
     made.registered(["1"])
     assert made.listed == {"1", "2"}

@@ -122,6 +122,14 @@ class JvmKafka:
         described = self._admin.describeTopics(there).allTopicNames().get()
         return {name: described.get(name).partitions().size() for name in there}
 
+    def ends(self, names: Collection[str]) -> dict[tuple[str, int], int]:
+        """Return the offset behind the last record of each partition of these topics, by topic and partition."""
+        latest = self._jvm.org.apache.kafka.clients.admin.OffsetSpec.latest()
+        at = self._jvm.org.apache.kafka.common.TopicPartition
+        wanted = [at(name, partition) for name, count in self.topics(names).items() for partition in range(count)]
+        found = self._admin.listOffsets(dict.fromkeys(wanted, latest)).all().get()
+        return {(each.topic(), each.partition()): found.get(each).offset() for each in wanted}
+
     def create(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> bool:
         """Create a topic, unless it exists; return whether this call created it."""
         make = self._jvm.org.apache.kafka.clients.admin.NewTopic

@@ -73,7 +73,7 @@ class Job:
             lambda record: producer.send(volumes, record.cluster.encode(), encode(record)), send_tick,
             supervisor.caught_up,
         )  # fmt: skip
-        queries = self._queries = Queries(spark, options, own, clock)
+        queries = self._queries = Queries(spark, options, own, clock, self._kafka)
         shares = SharesPublisher(
             options, leadership, clock, lambda: queries.listed, partial(producer.partitions, options.named(SHARES))
         )

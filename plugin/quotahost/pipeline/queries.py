@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from quotahost.pipeline import history, shares
+from quotahost.pipeline.clients import JvmKafka
 from quotahost.pipeline.clock import TOLERANCE_MS, KafkaClock
 from quotahost.pipeline.cluster import cut_strangers, state
 from quotahost.pipeline.frames import BATCH_TIME, Batch, in_a_line, kafka_sink, large_of_stranger, spark_options, sql
@@ -66,9 +67,9 @@ def place(directory: str, query: str) -> str:
 class Queries:
     """Starts the queries, each with a checkpoint of its own and in its pool of the scheduler."""
 
-    def __init__(self, spark: SparkSession, options: Options, own: str, clock: KafkaClock) -> None:
+    def __init__(self, spark: SparkSession, options: Options, own: str, clock: KafkaClock, kafka: JvmKafka) -> None:
         """Start nothing yet; ``own`` is the id of the bootstrap's cluster, which lists its brokers."""
-        self._spark, self._options, self._own, self._clock = spark, options, own, clock
+        self._spark, self._options, self._own, self._clock, self._kafka = spark, options, own, clock, kafka
         self._client, self._clusters = options.client(), options.clusters(own)
         self._usage = options.named(USAGE)
         #: The ids of all brokers that the own cluster has listed since the start, including those that are down now.
@@ -146,10 +147,20 @@ class Queries:
         # A compacted topic keeps the latest record of each broker, so lost older records do no harm.
         source = source.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", times * self._options.batch)
         raw = source.option("maxRecordsPerPartition", task).load()
-        # A timestamp from a leader whose clock was ahead would hide all later records up to that time, so it is cut.
+        # A leader's clock may be wrong. A timestamp that is ahead would hide all later records up to that time, so it
+        # is cut. One that is behind would be hidden by earlier ones, and all brokers would look silent, so records from
+        # after the query's start are at most half as old as validity; older records are a backlog, of any age. min()
+        # leaves brokers silent by a clock that is ahead, because KafkaClock doesn't believe such a clock.
         # least() would make the column not nullable, and Spark would refuse the states of earlier versions.
-        latest = f"timestamp_millis(unix_millis({BATCH_TIME}) + {self._clock.ahead + TOLERANCE_MS})"
-        dated = f"if(timestamp > {latest}, {latest}, timestamp) AS timestamp"
+        ahead, half = self._clock.ahead, self._options.validity // MS // 2
+        latest, earliest = (
+            f"timestamp_millis(unix_millis({BATCH_TIME}) + {ms})" for ms in (ahead + TOLERANCE_MS, min(0, ahead) - half)
+        )
+        ends = {} if task == _TASK_THAT_CAN_WAIT else self._kafka.ends(topics)
+        new = [f"topic = '{topic}' AND partition = {part} AND offset >= {end}" for (topic, part), end in ends.items()]
+        dated = f"""CASE WHEN timestamp > {latest} THEN {latest}
+            WHEN ({" OR ".join(new) or "FALSE"}) AND timestamp < {earliest} THEN {earliest}
+            ELSE timestamp END AS timestamp"""
         return raw.selectExpr("key", "value", "topic", "partition", "offset", dated)
 
     def _start_complete(
