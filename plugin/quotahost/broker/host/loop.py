@@ -20,7 +20,7 @@ property is wrong, or a plugin is unknown or can't be built, the start fails wit
 import logging
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from typing import Any, Final
 
 from quotahost.api import Disks
@@ -101,16 +101,18 @@ class Host:
             self._shim, builder, self._guard, self._clock, self._install, self._hide, started, strict=strict
         )
         self._opened.callback(changes.drop)
+        dumps = strict or not self._in_jvm
         # Every plugin is validated before the first one is built, so a wrong property leaves no thread behind.
-        with stacks_of_a_long_start(repeat=strict):
+        with stacks_of_a_long_start(allowed=dumps):
             changes.stage(given)
         self._shim.built()
         # FactorLoop reads the factor in force, which the host before this one may change until built() returns.
         self._factor = FactorLoop(self._shim, self._guard, self._clock, self._pause_memory)
         if endpoint := exporter(settings, self._shim):
             self._opened.callback(endpoint.close)
-        # From here on tasks run, so the stacks are written only if the broker has not started yet (``stacks``).
-        with stacks_of_a_long_start(repeat=True) if strict else nullcontext():
+        self._hanging = HangingHost(lambda: self._broker.settings.validity.total_seconds())
+        self._opened.callback(self._hanging.close)
+        with stacks_of_a_long_start(allowed=dumps):
             changes.apply(given)
             self._disable_fault_handler()
             self._factor.step(self._plugins, self._broker.settings)
@@ -179,12 +181,10 @@ class Host:
     # ---- each round ----
 
     def _serve(self, changes: LiveChange) -> None:
-        hanging = HangingHost(lambda: self._broker.settings.validity.total_seconds())
-        self._opened.callback(hanging.close)
         batch = Batch(())
         while not batch.closing:
             batch = self._shim.take(TAKE)
-            hanging.goes_on()
+            self._hanging.goes_on()
             # Events come first: suppliers must know Kafka's stored client quotas before they answer for a client.
             for event in batch.events:
                 self._handle_guarded(event, changes)

@@ -24,14 +24,15 @@ _HANGS: Final = 0.8
 
 
 @contextmanager
-def stacks_of_a_long_start(*, repeat: bool) -> Iterator[None]:
+def stacks_of_a_long_start(*, allowed: bool) -> Iterator[None]:
     """Write Python's stacks to standard error if a plugin hangs while it is imported, built or first called.
 
-    C code writes them, without the interpreter's lock, and needs no signal handler. ``repeat``: every 25 s, which
-    only a broker's start may. A host that starts again in a broker may hang for days, and a dump beside busy threads
-    may crash the broker: in a trial with threads that were never idle, one dump in 40 did.
+    C code writes them, without the interpreter's lock, and needs no signal handler. Beside threads that run, it may
+    crash the process: in a trial one dump in 40 did. So only a start of a broker, which fails then anyway, and a
+    process of its own are ``allowed`` to do it. A host that starts again in a broker has :class:`HangingHost`.
     """
-    faulthandler.dump_traceback_later(_LONG_START, repeat=repeat, file=2)
+    if allowed:
+        faulthandler.dump_traceback_later(_LONG_START, repeat=True, file=2)
     try:
         yield
     finally:
