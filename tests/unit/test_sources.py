@@ -1,11 +1,8 @@
 """Checks the sources: metrics are in the catalogue, no private module is imported, only the console prints."""
 
 import ast
-import importlib
 import tomllib
 from pathlib import Path
-
-import pytest
 
 import quotahost
 from quotahost.api import Role
@@ -56,8 +53,6 @@ def test_only_the_console_writes_to_a_terminal() -> None:
             assert name not in ways, f"{place}: only quotahost.cli.console prints"
 
 
-# ---- the public packages ----
-
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
@@ -66,10 +61,3 @@ def test_each_role_has_its_entry_point_group_and_its_property() -> None:
     assert {role.group for role in Role} == set(groups)
     assert [role.broker_property for role in Role] == ["supplier", "factor.source", "policy", "tasks"]
     assert f"{Role.FACTOR_SOURCE}" == "factor source"
-
-
-@pytest.mark.parametrize("name", ["api", "model", "units", "throttling", "testing"])
-def test_a_public_package_states_what_is_public_and_says_that_it_is(name: str) -> None:
-    package = importlib.import_module(f"quotahost.{name}")
-    assert all(hasattr(package, each) for each in package.__all__)
-    assert "Public" in (package.__doc__ or "")

@@ -16,8 +16,6 @@ from tests.fakes.admin_socket import FakeAdminSocket, short_directory
 from tests.fakes.packages import distribute, distribute_quotahost
 from tests.unit.cli.commands import broker_file
 
-PLUGIN_FOLDER = Path(install.__file__).parents[2]
-
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
@@ -26,7 +24,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     distribute_quotahost(folder)
     distribute(folder, "jpype1", {}, version="1.7.1")
     monkeypatch.syspath_prepend(folder)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (folder, PLUGIN_FOLDER))))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (folder, Path(install.__file__).parents[2]))))
     before = set(sys.modules)
     yield folder
     for name in set(sys.modules) - before:

@@ -204,14 +204,12 @@ def test_answers_are_handed_on_and_while_the_cluster_is_silent_the_last_holds(ca
 
 # ---- a compacted topic that is created ----
 
-ABSENT = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
-
 
 class Admin:
     """The client of a cluster with two live brokers; ``made`` has the number of replicas of each created topic."""
 
     def __init__(self) -> None:
-        self.error: KafkaError | None = ABSENT  # the error of topic t
+        self.error: KafkaError | None = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)  # the error of topic t
         self.result: Callable[[float], None] = lambda wait: None
         self.made: list[int] = []
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from operator import attrgetter
 
 import pytest
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel
 
 from quotahost.model import QuotaType, State
 from quotahost.settings.broker import REMOVED, Settings, as_started, asked_properties, describe, properties_table
@@ -89,11 +89,6 @@ def test_kafka_has_to_ask_about_all_properties_also_about_what_configured_plugin
     assert asked[len(own) :][:2] == [f"{PREFIX}plugin.mine.off-peak", f"{PREFIX}plugin.mine.rate"]
 
 
-def test_one_prefix_names_all_topics_of_quotahost() -> None:
-    names = ("snapshots", "cluster_volumes", "usage", "shares", "refused", "ticks", "watch", "looks", "quotas")
-    assert read(topics_prefix="eu.quota-").record_topics == tuple(f"eu.quota-{name}" for name in names)
-
-
 @pytest.mark.parametrize(
     ("period", "reader"),
     [("snapshots", {"factor.source": "snapshots"}), ("snapshots", {"tasks": "publish-volumes"}),
@@ -116,32 +111,6 @@ def test_a_property_that_is_gone_is_an_error_that_says_what_to_do(name: str) -> 
         read({name: "secret"})
     assert "secret" not in str(caught.value)
     assert caught.value.problems[0].unknown, "a stored property that is gone doesn't stop the start"
-
-
-def test_settings_are_described_in_full_with_where_they_come_from() -> None:
-    rows = {row.property: row for row in describe(read(static_produce="10M", validity="PT5M"))}
-    produce = rows[f"{PREFIX}static.produce"]
-    assert (produce.value, produce.where) == ("10,000,000 bytes/s (10M)", "broker properties")
-    assert rows[f"{PREFIX}validity"].value == "300 s"
-    idle = rows[f"{PREFIX}clients.idle"]
-    assert (idle.value, idle.where) == ("3,600 s (1h)", "default")
-    assert rows[f"{PREFIX}newcomers.request"].value == "200 %"
-    assert rows[f"{PREFIX}static.fetch"].value == "unlimited"
-    assert "factor.source" in rows[f"{PREFIX}fallback.action"].where
-    assert list(rows) == [PREFIX + name for name in NAMES]
-
-
-def test_secrets_are_described_as_stars_by_name_or_by_the_plugin_s_own_model() -> None:
-    class Mine(BaseModel):
-        open_sesame: SecretStr | None = None
-        hour: str = ""
-
-    secrets = ("kafka.bootstrap.servers", "plugin.mine.api-token", "plugin.mine.open-sesame")
-    settings = read(dict.fromkeys(secrets, "SECRET") | {"supplier": "mine", "plugin.mine.hour": "22"})
-    values = {row.property.removeprefix(PREFIX): row.value for row in describe(settings, {"mine": Mine})}
-    assert {name: values[name] for name in secrets} == dict.fromkeys(secrets, "***")
-    assert values["plugin.mine.hour"] == "22"
-    assert "SECRET" not in repr(settings) + str(settings)
 
 
 @pytest.mark.parametrize(

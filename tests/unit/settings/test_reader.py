@@ -148,6 +148,7 @@ def test_any_properties_are_understood_or_refused_by_name(properties: dict[str, 
 SECRET = "S3CR3T-hunter2"
 SECRETS = {
     "kafka.sasl.password": SECRET, "kafka.bootstrap.servers": SECRET, "plugin.mine.password": SECRET,
+    "plugin.mine.api-token": SECRET,
     "static.kafka.admin.sasl.jaas.config": f'a.B required username="u" password="{SECRET}";',
     "static.kafka.admin.ssl.key.password": SECRET, "static.kafka.admin.bootstrap.servers": f"{SECRET}:9092",
 }  # fmt: skip

@@ -41,10 +41,6 @@ def names(changes: Mapping[str, str | None] = {}, start: Mapping[str, str] = PRO
     return broker_principals(given, keystores)
 
 
-KRAFT = {
-    "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-}
 MAP = "listener.security.protocol.map"
 #: The name of the first listener is the beginning of the second listener's name.
 CONTROL = {
@@ -80,7 +76,8 @@ OWN = {
     ("start", "changes", "found"),
     [
         ({}, {}, ["ANONYMOUS"]),
-        (KRAFT, {}, ["ANONYMOUS"]),
+        ({"controller.listener.names": "CONTROLLER", MAP: "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"}, {},
+         ["ANONYMOUS"]),
         (PROPERTIES, {"listener.name.clients.plain.sasl.jaas.config": f'{PLAIN}username="x";'},
          ["broker", "controller"]),
         (PROPERTIES, {CONTROLLER: f'{PLAIN}username="broker" password="hunter2";'}, ["broker"]),

@@ -126,11 +126,6 @@ def test_a_pause_outlives_a_restart_of_the_broker_until_the_disks_are_known(tmp_
     assert world.number("LackOfData") == 0
     world.memory.write()
     assert World(fence=True, memory=remembers(tmp_path)).step(None) == 1.0, "a PAUSE that has ended isn't remembered"
-    gone = World(fence=True, memory=remembers(tmp_path, Scoped(Factor(0.0, "the disk"))))
-    gone.has_source = False
-    gone.step()
-    gone.memory.write()
-    assert World(fence=True, memory=remembers(tmp_path)).step(None) == 1.0, "a PAUSE without a source isn't remembered"
     without = World(memory=remembers(tmp_path, Scoped(Factor(0.0, "the disk"))))
     assert without.step(None) == 1.0, "without a fence, a PAUSE would mute new clients for minutes"
 

@@ -11,16 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.api import Role
-from quotahost.api.context import LoadedPlugin
 from quotahost.broker.host.messages import EACH, NEWCOMER, Answer, encode, would_be
-from quotahost.broker.host.new_clients import EVERYONE, MOST_APART, AnswerTable, NewClients, measured
-from quotahost.broker.host.plugins import Guard, PluginSet
+from quotahost.broker.host.new_clients import EVERYONE, MOST_APART, AnswerTable, NewClients
+from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
-from quotahost.broker.plugins.cluster_quota.usage import PublishUsage
-from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope
-from tests.fakes.plugin_context import Clock, context, fails, settings
+from tests.fakes.plugin_context import Clock, fails, settings
 from tests.fakes.shim import FakeShim, serve
 from tests.unit.broker.host.test_protocol import Java
 
@@ -204,6 +200,7 @@ def test_a_user_is_asked_about_until_distinct_client_ids_works(mine: Any, caplog
         ({"factor.source": "fixed", "factor.quota.types": "PRODUCE,REQUEST"}, {QuotaType.PRODUCE, QuotaType.REQUEST}),
         ({"fallback.action": "PAUSE"}, {QuotaType.PRODUCE}),
         ({"factor.source": "load"}, {QuotaType.PRODUCE, QuotaType.FETCH}),
+        ({"tasks": "publish-usage"}, {QuotaType.PRODUCE, QuotaType.FETCH}),
         ({"shadow": "supplier.static"}, set(QUOTA_TYPES)),  # unlimited clients are measured one by one
     ],
 )
@@ -211,13 +208,6 @@ def test_types_are_measured_where_a_factor_or_a_plugin_needs_it(properties: dict
     shim = serve(FakeShim(properties))
     assert shim.refused is None
     assert set(shim.measured) == types
-
-
-def test_they_are_measured_where_a_plugin_reads_the_usage() -> None:
-    usage, other = object.__new__(PublishUsage), object.__new__(PublishVolumes)
-    for plugins, types in (((usage, other), {QuotaType.PRODUCE, QuotaType.FETCH}), ((other,), set())):
-        loaded = PluginSet([LoadedPlugin(Role.TASK, plugin, context()) for plugin in plugins])
-        assert measured(settings(), loaded) == types
 
 
 # ---- suppliers in shadow -----------------------------------------------------------------------------------------

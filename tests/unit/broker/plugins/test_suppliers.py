@@ -76,18 +76,6 @@ def test_a_client_gets_what_the_properties_say(
     assert {kind: quota for kind, quota in answers.items() if quota} == quotas
 
 
-@pytest.mark.parametrize(
-    ("supplier", "own"), [("static", STATIC), ("overrides", KIP_13), ("controller-mutation", KIP_599)]
-)
-def test_clients_with_the_same_quota_get_one_object_that_the_host_looks_at_once(
-    supplier: str, own: dict[str, str]
-) -> None:
-    """20,000 such clients may be new at once."""
-    with host(supplier, own) as given:
-        for kind in QUOTA_TYPES:
-            assert given.quota("bob", "app", kind) is given.quota("carol", "app", kind)
-
-
 # ---- client-quotas ----
 
 
@@ -203,13 +191,6 @@ rates = st.none() | st.integers(1, 5).map(float)
 changes = st.lists(st.tuples(st.sampled_from(QUOTA_TYPES[:2]), entities, rates), max_size=12)
 
 
-def clients_of(history: list[Change], others: list[str]) -> list[Client]:
-    """All pairs of the names in the quotas and of some other names."""
-    users = {entity[0] for _, entity, _ in history if isinstance(entity[0], str)} | {"", "a", *others}
-    ids = {entity[1] for _, entity, _ in history if isinstance(entity[1], str)} | {"", "a", *others}
-    return [Client(user, client_id) for user in users for client_id in ids]
-
-
 @given(changes, st.lists(names, max_size=2))
 @example([(PRODUCE, ("a", DEFAULT), 1.0)], [])
 @example([(PRODUCE, (DEFAULT, None), 1.0)], [])
@@ -223,7 +204,10 @@ def test_every_client_is_answered_as_kafka_would(history: list[Change], others: 
         else:
             model[quota_type][entity] = rate
     alike: dict[tuple[str, QuotaType], Quota | None] = {}
-    for client in clients_of(history, others):
+    # All pairs of the names in the quotas and of some other names.
+    users = {entity[0] for _, entity, _ in history if isinstance(entity[0], str)} | {"", "a", *others}
+    ids = {entity[1] for _, entity, _ in history if isinstance(entity[1], str)} | {"", "a", *others}
+    for client in (Client(user, client_id) for user in users for client_id in ids):
         distinct = broker.supplier.distinct_client_ids(client.principal)
         for quota_type in QUOTA_TYPES:
             answer = broker.ask(client, quota_type)

@@ -20,6 +20,7 @@ from quotahost.settings.declaration import PREFIX
 from tests.fakes.admin_socket import FakeAdminSocket
 from tests.fakes.packages import distribute, distribute_quotahost, plant
 from tests.unit.cli.commands import CLASS, properties_file, run, told, write_jar
+from tests.unit.settings.properties import NAMES
 
 PROVIDED = f"{PREFIX}static.produce=${{file:/etc/rates:produce}}\n"
 
@@ -36,8 +37,9 @@ def test_nothing_is_wrong_or_weak_with_a_sound_broker(site: Path, package: Path,
         "listeners=SASL_SSL://:9092\nquota.window.num=2\n"
         f"{PREFIX}static.produce=10M\n{PREFIX}validity=PT5M\n"
     )
-    words = ("Nothing is wrong.", "10,000,000 bytes/s (10M)", "300 s",
-             "quotahost-0.1.0.jar, of quotahost 0.1.0 with jpype 1.7.1")  # fmt: skip
+    words = ("Nothing is wrong.", "10,000,000 bytes/s (10M)", "300 s", "3,600 s (1h)", "200 %", "unlimited",
+             "broker properties", "default", "quotahost-0.1.0.jar, of quotahost 0.1.0 with jpype 1.7.1",
+             *(PREFIX + name for name in NAMES))  # fmt: skip
     output = doctor(tmp_path, 0, words, sound, "--kafka-home", kafka)
     assert [each for each in ("weak ", "WRONG") if each in output] == []
 
@@ -90,7 +92,7 @@ def test_secrets_are_never_printed(site: Path, package: Path, tmp_path: Path) ->
         import pydantic
         class plugin:
             class Section(pydantic.BaseModel):
-                open_sesame: pydantic.SecretStr
+                open_sesame: pydantic.SecretStr | None
                 hour: int = 0
                 server: str = pydantic.Field("", pattern="^http:[^?]*$")
             def __init__(self, context): pass
@@ -102,7 +104,8 @@ def test_secrets_are_never_printed(site: Path, package: Path, tmp_path: Path) ->
     )
     misplaced = f"22\n{mine}.open-sezame=S3CR3T-4\n{mine}.server=http://me:S3CR3T-5@host/?S3CR3T-6"
     shown = (f"{PREFIX}plugin.mine.open-sesame", "***")
-    outputs = [doctor(tmp_path, late, shown, properties + hour) for late, hour in enumerate(("22", "late"))]
+    hours = enumerate(("22", "late"))
+    outputs = [doctor(tmp_path, late, (*shown, f" {hour} "), properties + hour) for late, hour in hours]
     outputs.append(doctor(tmp_path, 1, [f"{PREFIX}plugin.mine.server=http://***@host/?***: "], properties + misplaced))
     broken = properties_file(tmp_path, "ssl.key.password=abc\\uS3CR3T-3\n")
     outputs.append(told(2, ["it is not a properties file"], "doctor", broken))

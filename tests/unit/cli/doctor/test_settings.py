@@ -121,7 +121,6 @@ CREATES = "in a PAUSE topics and partitions are still created"
 SHORT = SNAPSHOTS, ".snapshots.period=1s", ".validity=15s"
 #: Only proposal 035's own properties, as in its text.
 PROPOSAL = ".static.storage.soft.min-free-percent=20%", ".static.storage.hard.min-free-percent=5%"
-UNSEEN = "a factor is for all clients"
 
 
 @pytest.fixture
@@ -176,7 +175,7 @@ Weak = Callable[..., list[tuple[str, str]]]
         ([FENCE, FIXED, ".max.mute=10s"], ["message.max.bytes"], f"{PREFIX}floor.bytes=104859,"),
         ([".factor.scope=topics"], ["factor.scope is topics, but authorizer.class.name is not the fence"], FENCE),
         ([FENCE, ".factor.source=log-dirs", ".factor.scope=topics"],
-         ["log-dirs doesn't know which topics", UNSEEN], f"{PREFIX}factor.source=snapshots"),
+         ["log-dirs doesn't know which topics", "a factor is for all clients"], f"{PREFIX}factor.source=snapshots"),
         ([FENCE, ".factor.source=log-dirs", ".static.storage.overrides=/dev/sda hard=80", "log.dirs=/no/where"],
          ["overrides apply to no volume"], "local"),
     ],

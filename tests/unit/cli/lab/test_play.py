@@ -260,7 +260,6 @@ def test_of_brokers_with_factors_of_their_own_those_count_where_it_writes() -> N
 # ---- the pages of report and replay ----
 
 HOSTILE = "</title><script>alert('\"&{{ 7 * 7 }}')</script>$x_{ \x1b[31m\u202e\r\n\x9b31m\ud800"
-TIME = 1795296600.0  # 2026-11-21 21:30
 
 
 def page(replay: Replay, name: str = "server.properties") -> str:
@@ -274,7 +273,7 @@ def report_of(curve: Curve) -> Report:
 
 def curve(consumed: int, rate: float | None, soft: int | None = 800, hard: int | None = 900) -> Curve:
     (bucket,) = each_minute([consumed], soft, hard)
-    return Curve(Name("c", "1", "/d"), (bucket._replace(at=TIME),), rate)
+    return Curve(Name("c", "1", "/d"), (bucket._replace(at=1795296600.0),), rate)  # 2026-11-21 21:30
 
 
 def test_the_figures_are_of_the_brokers_that_would_be_held_back_longest() -> None:

@@ -84,23 +84,6 @@ def test_a_brokers_last_look_for_a_watcher_who_has_left_is_no_look_at_its_client
         assert [use.user for use in cluster.look().uses] == ["user-1", "user-2"]
 
 
-def test_brokers_that_no_longer_answer_are_asked_over_another_connection(
-    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """librdkafka may read no further after a broker's restart, or know no broker any more, and report neither."""
-    with Cluster({}, "", "") as cluster:
-        brokers.write("1")
-        cluster.look()
-        cluster._known.clear()
-        for _ in range(2):
-            with pytest.raises(Unusable, match="no broker answers"):
-                cluster.look()
-        another = Brokers()
-        monkeypatch.setattr(module, "Watching", lambda *_: another)
-        another.write("1")
-        assert list(cluster.look().looks) == ["1"]
-
-
 def test_what_others_are_answered_is_no_answer(brokers: Brokers) -> None:
     with Cluster({}, "", "") as cluster:
         brokers.write("1")

@@ -135,7 +135,6 @@ def test_an_expression_arrives_as_it_is_and_an_instant_vector_is_read_with_warni
         (of_json({"status": "error", "errorType": "bad_data", "error": "1:3: parse error"}, 400),
          "the server says bad_data: 1:3: parse error"),
         (Reply(401, b"<html>"), "HTTP status 401 Unauthorized"),
-        (Reply(503, b""), "HTTP status 503 Service Unavailable"),
         (Reply(200, b"<html>login</html>"), "not the JSON of a Prometheus server"),
         (Reply(200, b"[" * 200_000), "not the JSON of a Prometheus server"),
         (Reply(200, b"\xff\xfe\x00"), "not the JSON of a Prometheus server"),

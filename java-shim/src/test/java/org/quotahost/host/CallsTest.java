@@ -206,7 +206,7 @@ class CallsTest {
 
     // ---- the form of a call ----
 
-    /** The same bytes are in test_protocol.py: Python writes them, and this test reads them. */
+    /** The bytes that Python writes for the values below. */
     private static final String GOLDEN = "4c0000000b530000000361736b4e544649fffffffffffffffe443fe00000000000005300000009"
             + "c3a9e5aea2f09d849e420000000200ff690000000200000001ffffffff64000000013ff80000000000004c0000000253000000004c00000000";
 
