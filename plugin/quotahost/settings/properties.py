@@ -149,10 +149,14 @@ class RecordSettings(Frozen):
     is back or unregistered. `unknown`: as proposal 035 says; after `validity` the state is unknown and
     `fallback.action` applies, so that one machine that is down stops all producers."""
 
+    def named(self, topic: topics.Topic) -> str:
+        """The name of a topic with ``topics.prefix``."""
+        return topic.named(self.topics_prefix)
+
     @property
     def record_topics(self) -> tuple[str, ...]:
         """The names of all quotahost topics in this cluster, including those that only the pipeline uses."""
-        return tuple(topic.named(self.topics_prefix) for topic in topics.TOPICS)
+        return tuple(map(self.named, topics.TOPICS))
 
 
 # ---- clients, and the topics that they write to ----

@@ -46,7 +46,7 @@ _LARGEST: Final = 1048588  # bytes; Kafka's default of max.message.bytes, which 
 
 def named(settings: Settings | None) -> dict[str, Topic]:
     """The topics by their names with the prefix of these settings; without settings, by their default names."""
-    return {topic.named(settings.topics_prefix) if settings else topic.name: topic for topic in kept.TOPICS}
+    return {settings.named(topic) if settings else topic.name: topic for topic in kept.TOPICS}
 
 
 def _is_believed(topic: Topic, settings: Settings) -> bool:
@@ -91,7 +91,7 @@ def check_rights(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     if believed := ", ".join(name for name, topic in names.items() if _is_believed(topic, settings)):
         yield weak(f"{may} write to {believed}, and this broker decides by these records about all producers", remedy)
     if "publish-usage" in settings.tasks:
-        watch, looks = (topic.named(settings.topics_prefix) for topic in (WATCH, LOOKS))
+        watch, looks = map(settings.named, (WATCH, LOOKS))
         shows = "which makes the task publish-usage show the names and rates of all clients"
         yield weak(f"{may} write to {watch}, {shows}, and read them in {looks}", remedy)
 

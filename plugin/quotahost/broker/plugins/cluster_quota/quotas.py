@@ -55,7 +55,7 @@ class ClusterQuotas:
         self._lock = threading.Lock()  # guards the next two attributes
         self._changed: set[Entity] = set()
         self._named = NamedClientIds()
-        self._topic = QUOTAS.named(context.settings.topics_prefix)
+        self._topic = context.settings.named(QUOTAS)
         context.closing.callback(context.metrics.forget, "ClusterQuotas", "")
         self._follower = Follower(
             context, self._topic, self.record, lambda: _SILENCE, self.caught_up,

@@ -153,7 +153,7 @@ class ClusterQuota:
     Section = ClusterQuotaSettings
 
     def __init__(self, context: Context[ClusterQuotaSettings]) -> None:
-        topic, properties = SHARES.named(context.settings.topics_prefix), context.broker.properties()
+        topic, properties = context.settings.named(SHARES), context.broker.properties()
         self._context = context
         self._given = GivenRates(quota_window(properties), time.monotonic, time.time)
         # Guards the number of brokers, which two threads set. A look holds the lock, too: when the number changes, the

@@ -124,7 +124,7 @@ class PublishUsage:
         self._context, self._clock = context, clock
         self.period = _PERIOD
         context.closing.callback(context.metrics.forget, "Usage", "")
-        topic, more = (each.named(context.settings.topics_prefix) for each in (USAGE, QUOTAS))
+        topic, more = map(context.settings.named, (USAGE, QUOTAS))
         self._publisher: ChangePublisher[_Clients] = ChangePublisher(context, topic, has_changed, clock, [more])
         self._demands = Demands(quota_window(context.broker.properties()))
         self._cluster = ""

@@ -37,7 +37,7 @@ class Budgets:
     """Follows the budgets of the topic, and makes volumes of them."""
 
     def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
-        self._context, self._topic, self._clock = context, QUOTAS.named(context.settings.topics_prefix), clock
+        self._context, self._topic, self._clock = context, context.settings.named(QUOTAS), clock
         #: The budgets; None before the topic is read. The mapping is replaced as a whole when a budget has changed.
         self.by_name: Mapping[str, Budget] | None = None
         self._latest = LatestBudgets()

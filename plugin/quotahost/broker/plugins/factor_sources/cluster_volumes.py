@@ -189,7 +189,7 @@ class ClusterVolumesSource:
         self._registered_brokers = brokers(context, self._state.register)
         self._by_standby = False
         self.newest: LatestRecord[ClusterRecord] = LatestRecord(clock, wall)
-        self._topic, self._absent = CLUSTER_VOLUMES.named(context.settings.topics_prefix), threading.Event()
+        self._topic, self._absent = context.settings.named(CLUSTER_VOLUMES), threading.Event()
         self._new_follower = follower
         self._follower: Follower | None = None
         self._follow()

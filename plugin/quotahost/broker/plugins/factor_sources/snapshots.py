@@ -124,7 +124,7 @@ class Snapshots:
     def _follow(self) -> None:
         """Start to read when the registered brokers and the cluster's id are known, which decide what is refused."""
         if self._follower is None and self._registered_brokers.answered and self._disks.cluster_id:
-            topic = SNAPSHOTS.named(self._context.settings.topics_prefix)
+            topic = self._context.settings.named(SNAPSHOTS)
             self._follower = Follower(self._context, topic, self.record, self._silence)
 
     def _register(self, brokers: Mapping[str, bool]) -> None:

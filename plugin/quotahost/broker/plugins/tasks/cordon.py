@@ -117,7 +117,7 @@ class Cordon:
         """Change the cordoned directories as far as they belong to this task. Raises NoAnswer."""
         # The task logs in each time, because credentials or this broker's address may have changed.
         mine = login(self._context)
-        admin = mine.admin(SNAPSHOTS.named(self._context.settings.topics_prefix))
+        admin = mine.admin(self._context.settings.named(SNAPSHOTS))
         broker = BrokerConfig(admin, self._context.node_id, mine.config(careful=False))
         now = broker.listed(CORDONED)
         if self._settled_at == math.inf:

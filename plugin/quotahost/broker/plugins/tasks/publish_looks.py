@@ -42,7 +42,7 @@ class LooksPublisher:
     def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
         self._context, self._clock = context, clock
         name = context.name
-        looks, watch = (topic.named(context.settings.topics_prefix) for topic in (LOOKS, WATCH))
+        looks, watch = map(context.settings.named, (LOOKS, WATCH))
         self._watchers = Watchers(context, clock)
         self._opened = OpenedVolumes(context)
         # The first record creates both topics and shows that this broker answers watchers.
@@ -136,7 +136,7 @@ class Watchers:
             if self._lines.passes():
                 self._context.log.warning(
                     "more than %d watchers: only the latest are answered. Check which clients write to %s%s",
-                    _MOST, WATCH.named(self._context.settings.topics_prefix), self._lines.left_out(),
+                    _MOST, self._context.settings.named(WATCH), self._lines.left_out(),
                 )  # fmt: skip
 
 

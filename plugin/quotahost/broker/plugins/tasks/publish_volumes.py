@@ -39,7 +39,7 @@ class PublishVolumes:
         self._context, self._clock, self._started = context, clock, clock()
         self.period: timedelta = _LONGEST
         self._disks = context.disks
-        topic = SNAPSHOTS.named(context.settings.topics_prefix)
+        topic = context.settings.named(SNAPSHOTS)
         self._publisher: ChangePublisher[Snapshot] = ChangePublisher(context, topic, self._has_changed, clock)
         self._silence = LoggedOnce(context.log)
 
