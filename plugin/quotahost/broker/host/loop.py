@@ -118,7 +118,7 @@ class Host:
             self._factor.step(self._plugins, self._broker.settings)
         # The broker goes on from here: limits, exemptions and full disks are in place before its first request.
         self._shim.ready(changes.in_force.asked, given)
-        self._knows_cluster = self._asked_for_fence = False
+        self._asked_for_fence = False
         self._cluster = ClusterQuery(self._shim, node_id(self._broker.properties()) if self._roles.broker else None)
         self._opened.callback(self._cluster.start().close)
         log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in self._plugins.suppliers))
@@ -233,7 +233,6 @@ class Host:
                 pass
 
     def _know(self, now: Cluster) -> None:
-        self._knows_cluster = True
         if self._exemptions.know(now.brokers):
             self._exempt()
         self._notifier.tell(self._plugins, now)
@@ -261,7 +260,7 @@ class Host:
         has_quotas = settings.topics.total is not None and not settings.shadow.all_topics
         needs_fence = self._roles.broker and (may_pause or has_quotas)
         # A broker creates its authorizer after its callback, and before it knows the cluster (BrokerServer.startup).
-        if not needs_fence or not self._knows_cluster or self._asked_for_fence:
+        if not needs_fence or self._notifier.cluster is None or self._asked_for_fence:
             return
         self._asked_for_fence = True
         if not self._shim.fence():

@@ -166,11 +166,12 @@ def _of_holders(name: str, topic: Topic, holders: Holders, watchers: Sequence[st
 
 def _of_role(rights: Rights, settings: Settings | None, role: AclRole, config: Mapping[str, str]) -> Iterator[Finding]:
     lacking, needs = list(_lacking(rights, settings, role)), f"needed by the {role.value}"
-    if absent := ", ".join(name for name in needed(settings, role) if name in rights.missing):
+    names = needed(settings, role)
+    if absent := ", ".join(name for name in names if name in rights.missing):
         yield note(f"{absent}: Read and Write can only be checked once the topic exists")
     for right, what, of in lacking:
         yield wrong(f"these credentials may not {right} {what}, which is {needs}", no_right(right, of, config)[1])
-    there = ", ".join(name for name in needed(settings, role) if name not in rights.missing)
+    there = ", ".join(name for name in names if name not in rights.missing)
     if not lacking and there:
         yield good(f"these credentials have all that is {needs}: {there}")
     for name, topic in named(settings).items():
