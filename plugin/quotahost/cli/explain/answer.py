@@ -122,7 +122,8 @@ def _scope(answer: Answer) -> str:
 
 def _budget(answer: Answer, quota: QuotaState) -> str:
     budget, factor = answer.budget, quota.budget_factor or 0.0
-    what = f"slowed by the factor {show_factor(factor)}" if factor > 0 else "turned back"
+    stopped = "let in, as it passes the fence" if answer.fence_passes else "turned back"
+    what = f"slowed by the factor {show_factor(factor)}" if factor > 0 else stopped
     what = f"it would be {what}, but the factor is in shadow" if answer.factor_in_shadow else what
     told = [f"this client {_writes(quota)}: {what}"]
     if budget.get("bytes"):
