@@ -191,7 +191,7 @@ def rated(rate: float | None) -> dict[str, Any]:
         ({}, CLOSED | SHADOW, "in shadow", ""),
         (OF_BUDGET, SHADOW, "budget", "which uses the budget a: it would be slowed by the factor 0.75, but"),
         (OF_BUDGET | {"budget_factor": 0.0}, SHADOW, "budget", "would be turned back, but the factor is in shadow"),
-        (OF_BUDGET | {"budget_factor": 0.0}, CLOSED | {"fence_passes": True}, "budget", "a: let in, as it passes the fence"),
+        (OF_BUDGET | {"budget_factor": 0.0}, CLOSED | {"fence_passes": True}, "budget", "let in, as it passes"),
         (OF_BUDGET, SHADOW | THROTTLE | {"factor": 0.8}, "in shadow",
          "the factor 0.75 would make the limit 3,750,000 bytes/s (3750K)"),
         (ORDERS, SHADOW | TOPICS, "in shadow", "the factor 0.5 would make the limit"),
