@@ -65,8 +65,6 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
             + "\" if the cluster had no authorizer, or the class that was in authorizer.class.name before";
 
     Authorizer inner;
-    /** Whether this node is a controller. Controllers create topics. */
-    private boolean controls;
 
     @Override
     public void configure(Map<String, ?> configs) {
@@ -75,9 +73,8 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
         inner.configure(configs);
         giveMetrics();
         String roles = Objects.toString(configs.get("process.roles"), "");
-        controls = roles.contains("controller");
         Exemptions.superUsers(configs);
-        if (roles.contains("broker")) Fence.install();
+        Fence.install(roles.contains("broker"), roles.contains("controller"));
         LOG.info("{} asks the inner authorizer {} (property {}; \"none\" is for clusters that had no authorizer)",
                 getClass().getSimpleName(), inner.getClass().getName(), PROPERTY);
     }
@@ -86,7 +83,7 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
     public List<AuthorizationResult> authorize(AuthorizableRequestContext context, List<Action> actions) {
         List<AuthorizationResult> results = inner.authorize(context, actions);
         RuntimeException error = Fence.error(context, actions, results);
-        if (error == null && controls) error = Fence.creationError(context, actions, results);
+        if (error == null) error = Fence.creationError(context, actions, results);
         if (error != null) throw error;
         return results;
     }

@@ -66,7 +66,7 @@ public final class Fence {
     /** Receives each client that writes or reads, with its address, which only an authorizer sees. */
     private static volatile Consumer<AuthorizableRequestContext> addresses;
     private static volatile double allowance;
-    private static volatile boolean installed, diskFull, creationAllowed;
+    private static volatile boolean installed, atController, diskFull, creationAllowed;
     /** The names of the cluster's topics in Kafka's latest metadata. */
     private static volatile Set<String> existing = Set.of();
     /** The client whose creation was refused last, for the log; null after it was logged. */
@@ -224,9 +224,10 @@ public final class Fence {
         creationAllowed = on;
     }
 
-    /** Notes that a broker's authorizer exists. A controller's does not count, since a controller gets no produce request. */
-    public static void install() {
-        installed = true;
+    /** Notes the roles of the node that has the authorizer: brokers get produce requests, and controllers create topics. */
+    public static void install(boolean broker, boolean controller) {
+        installed |= broker;
+        atController |= controller;
     }
 
     /**
@@ -234,7 +235,7 @@ public final class Fence {
      * and in between a PAUSE would seem to be over.
      */
     public static void uninstall() {
-        installed = false;
+        installed = atController = false;
         rules = new Rules(false, false, false, null); // another broker of this JVM may have the fence without the callback
     }
 
@@ -276,6 +277,6 @@ public final class Fence {
     }
 
     public static boolean refusesCreations() {
-        return rules.paused && diskFull && !creationAllowed;
+        return atController && rules.paused && diskFull && !creationAllowed;
     }
 }

@@ -2,6 +2,7 @@ package org.quotahost.fence;
 
 import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -116,9 +117,15 @@ class CreationTest {
         refusal(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
     }
 
+    /** Explain shows whether creations are refused. */
     @Test
-    void aBrokerThatIsNoControllerRefusesNothing() {
+    void aBrokerThatIsNoControllerAndANodeWithoutTheFenceRefuseNothing() {
+        assertTrue(Fence.refusesCreations());
+        FenceFixture.reset();
+        paused();
+        assertFalse(Fence.refusesCreations());
         QuotaFence broker = FenceFixture.fence("none", Map.of("process.roles", "broker"));
+        assertFalse(Fence.refusesCreations());
         assertDoesNotThrow(() -> broker.authorize(FenceFixture.from(ApiKeys.CREATE_TOPICS, "alice", "app"), CLUSTER));
     }
 

@@ -316,7 +316,7 @@ class ChildTest {
         var begins = new FutureTask<>(() -> PythonHost.acquire(config));
         Thread next = new Thread(() -> {
             begins.run();
-            Fence.install(); // Kafka makes the authorizer after the callback
+            Fence.install(true, true); // Kafka makes the authorizer after the callback
         });
         next.start();
         while (next.getState() != Thread.State.BLOCKED && next.isAlive()) Thread.sleep(1);
