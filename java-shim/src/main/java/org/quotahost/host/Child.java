@@ -40,6 +40,8 @@ final class Child extends Life {
     /** After this many reads of a child's output, more bytes than a pipe holds, the thread looks after the child again. */
     private static final int MOST_READS = 64;
     private static final int LINES_PER_MINUTE = 100;
+    /** Further calls of a process that waits for its turn are dropped: a plugin that counts in a loop must not fill the heap. */
+    static final int MOST_DEFERRED = 10_000;
     /** The wait between the end of the process and the end of its calls, which this JVM learns in either order. */
     private static final long LAST_MS = 1_000;
     /** A process counts as ended when it was killed this long ago. */
@@ -122,7 +124,7 @@ final class Child extends Life {
 
     /** Keeps a call without a waiting caller until this process has its turn, since another process still serves. */
     private synchronized boolean defers(Calls.Request request) {
-        return waits() && deferred.add(request);
+        return waits() && (deferred.size() >= MOST_DEFERRED || deferred.add(request));
     }
 
     @Override

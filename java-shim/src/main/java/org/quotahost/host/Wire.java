@@ -33,15 +33,22 @@ final class Wire {
                 for (int left = in.getInt(); left > 0; left--) items.add(read(in));
                 yield items;
             }
-            case 'i' -> IntStream.range(0, in.getInt()).map(i -> in.getInt()).toArray();
-            case 'd' -> IntStream.range(0, in.getInt()).mapToDouble(i -> in.getDouble()).toArray();
+            case 'i' -> IntStream.range(0, length(in, Integer.BYTES)).map(i -> in.getInt()).toArray();
+            case 'd' -> IntStream.range(0, length(in, Double.BYTES)).mapToDouble(i -> in.getDouble()).toArray();
             default -> throw new IllegalArgumentException("a message has a value of no known type");
         };
     }
 
     private static byte[] bytes(ByteBuffer in) {
-        byte[] bytes = new byte[in.getInt()];
+        byte[] bytes = new byte[length(in, 1)];
         in.get(bytes);
         return bytes;
+    }
+
+    /** Returns a length that the message really has, so that a process whose memory is damaged does not fill the broker's heap. */
+    private static int length(ByteBuffer in, int size) {
+        int length = in.getInt();
+        if (length >= 0 && length <= in.remaining() / size) return length;
+        throw new IllegalArgumentException("a message has a value of " + (long) length * size + " bytes");
     }
 }

@@ -115,7 +115,11 @@ class ChildTest {
     void whatIsCutTooLargeOrNoFrameEndsTheProcessWithAReason() throws Exception {
         for (var wrong : Map.of(frame(1_000_000_000, 1, new byte[] {'N'}), "a frame of 1000000000 bytes",
                 frame(-1, 1, new byte[0]), "a frame of -1 bytes", frame(50, 1, new byte[3]) + "; exec >&-", "was cut",
-                frame(1, 1, new byte[] {'?'}), "cannot be read").entrySet()) {
+                frame(1, 1, new byte[] {'?'}), "cannot be read",
+                // With -XX:+ExitOnOutOfMemoryError the broker would end if it made room for 2 GB.
+                frame(5, 1, new byte[] {'B', 127, -1, -1, -1}), "a value of 2147483647 bytes",
+                frame(5, 1, new byte[] {'d', 127, -1, -1, -1}), "a value of 17179869176 bytes",
+                frame(5, 1, new byte[] {'S', -1, -1, -1, -1}), "a value of -1 bytes").entrySet()) {
             Files.deleteIfExists(folder.resolve("python"));
             String why = end(start(wrong.getKey() + "; sleep 30"));
             assertTrue(why.startsWith("client.quota.callback.python.executable=" + folder.resolve("python")), why);
@@ -175,6 +179,22 @@ class ChildTest {
         assertFalse(child.ended(100));
         child.takeTurn();
         assertTrue(host.gauges.all().stream().anyMatch(each -> each.type().equals("Turn")));
+        end(child);
+    }
+
+    /** For example, a plugin counts in a loop from its first moment on, and the upgrade waits to be applied. */
+    @Test
+    void oneThatTellsWithoutEndBeforeItsTurnDoesNotFillTheHeap() throws Exception {
+        byte[] count = PythonCalls.bytes("count", "Early", "", "Calls", 1.0);
+        var frames = java.nio.ByteBuffer.allocate(20_000 * (12 + count.length));
+        while (frames.hasRemaining()) frames.putInt(count.length).putLong(0).put(count);
+        Files.write(folder.resolve("frames"), frames.array());
+        Child child = start("cat " + folder.resolve("frames") + "; " + frame(1, "built") + "; head -c 12 > /dev/null", true);
+        child.built.get(20, TimeUnit.SECONDS);
+
+        child.takeTurn();
+
+        assertEquals(List.of(""), host.gauges.names("Early", "Calls", Child.MOST_DEFERRED));
         end(child);
     }
 
