@@ -168,6 +168,7 @@ public final class PythonHost {
         log.every(BEAT_MS, "the log of a full table", table::logFull);
         log.every(BEAT_MS, "the log of topic quotas", topicQuotas::log);
         log.every(BEAT_MS, "the log of missing internals", Internals::log);
+        log.every(BEAT_MS, "the log of numbers that are left out", gauges::log);
     }
 
     private void close() {

@@ -13,6 +13,8 @@ import org.apache.kafka.common.metrics.KafkaMetricsContext;
 import org.apache.kafka.common.metrics.Measurable;
 import org.apache.kafka.common.metrics.MetricConfig;
 import org.apache.kafka.common.metrics.Metrics;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * All numbers that the shim, the Python host and its plugins show: as MBeans quotahost:type=...[,name=...], which Kafka's own
@@ -22,17 +24,29 @@ import org.apache.kafka.common.metrics.Metrics;
  * Python, so Python writes each of its numbers here when the number changes. Any thread may call this class.
  */
 public final class Gauges {
+    private static final Logger LOG = LoggerFactory.getLogger("quotahost.metrics");
+    /** More of Python's numbers than a cluster of 1,000 brokers needs; each takes 1.3 kB of the broker's heap. */
+    private static final int MOST = 100_000;
+
+    private final int most;
     private final Metrics metrics = new Metrics(new MetricConfig());
     private final Map<MetricName, Gauge> gauges = new LinkedHashMap<>();
     /** Python's numbers, with their latest values. */
     private final Map<MetricName, Double> told = new ConcurrentHashMap<>();
     /** Whether the host has ended. Python's threads may outlive it, and nobody would remove an MBean that they make later. */
     private boolean closed;
+    /** The first number that was left out, for the log; then "". */
+    private volatile String leftOut;
 
     /** One number: type and name ("" for none) of its MBean, its attribute, and the function that reads it. */
     public record Gauge(String type, String name, String attribute, DoubleSupplier value) {}
 
     public Gauges() {
+        this(MOST);
+    }
+
+    Gauges(int most) {
+        this.most = most;
         metrics.metrics().keySet().forEach(metrics::removeMetric); // the registry counts its metrics in a metric of its own
         JmxReporter reporter = new JmxReporter();
         reporter.contextChange(new KafkaMetricsContext("quotahost"));
@@ -61,9 +75,13 @@ public final class Gauges {
         });
     }
 
-    /** Sets a number of Python's. The first call makes its gauge. */
+    /** Sets a number of Python's. The first call makes its gauge, if there is room: a plugin may name its numbers after clients. */
     public synchronized void set(String type, String name, String attribute, double value) {
         MetricName metric = metric(type, name, attribute);
+        if (told.size() >= most && !told.containsKey(metric)) {
+            if (leftOut == null) leftOut = attribute + " of quotahost:type=" + type;
+            return;
+        }
         told.put(metric, value);
         add(type, name, attribute, () -> told.getOrDefault(metric, 0.0));
     }
@@ -83,6 +101,14 @@ public final class Gauges {
             told.remove(metric);
             metrics.removeMetric(metric);
         }
+    }
+
+    /** Logs once that numbers are left out. */
+    public void log() {
+        String first = leftOut;
+        if (first == null || first.isEmpty()) return;
+        leftOut = "";
+        LOG.warn("Plugins show {} numbers, and no more are kept; one of the others is {}", most, first);
     }
 
     /** Returns all numbers, in the order in which they were added. */

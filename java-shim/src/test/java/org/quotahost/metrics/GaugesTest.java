@@ -19,6 +19,7 @@ import javax.management.RuntimeMBeanException;
 import javax.management.openmbean.TabularData;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.quotahost.util.LogCapture;
 
 /** Tests the numbers and tables that JMX and other readers see. */
 class GaugesTest {
@@ -112,6 +113,26 @@ class GaugesTest {
         next.add("Test", "", "Depth", () -> 2);
         assertEquals(2.0, server.getAttribute(name("Test"), "Depth"));
         next.close();
+    }
+
+    /** For example, a plugin counts by client-id, and clients choose a new client-id at each start. */
+    @Test
+    void ofPythonsNumbersWithoutEndTheFirstStayAndTheLogSaysOnceWhichWereNext() {
+        Gauges few = new Gauges(10);
+        few.add("Java", "", "Depth", () -> value);
+        String log = LogCapture.during(() -> {
+            for (int i = 0; i < 20; i++) few.count("Asked", "client-" + i, "Times", 1);
+            few.set("Asked", "client-9", "Times", 7);
+            few.forget("Asked", "client-0");
+            few.set("Asked", "last", "Times", 7);
+            few.log();
+            few.log();
+        });
+
+        assertEquals(List.of("client-9", "last"), few.names("Asked", "Times", 7));
+        assertEquals(11, few.all().size());
+        assertEquals(1, LogCapture.lines(log, "is Times of quotahost:type=Asked"), log);
+        few.close();
     }
 
     // ---- JMX's table of clients, made of the rows of the Python host ----
