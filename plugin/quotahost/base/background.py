@@ -4,7 +4,8 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 MINUTE: Final = 60.0  # seconds
@@ -33,14 +34,15 @@ class Periodic:
     """Calls ``work`` immediately, and again one ``period`` after each call, on one daemon thread, until ``close``."""
 
     def __init__(
-        self, name: str, work: Callable[[], None], period: Callable[[], float], start_thread: StartThread = start_daemon
-    ) -> None:
+        self, name: str, work: Callable[[], None], period: Callable[[], float],
+        start_thread: StartThread = start_daemon, rest: int = 0,
+    ) -> None:  # fmt: skip
         """Start the thread ``quotahost-NAME``. An exception of ``work`` ends the thread.
 
-        ``period`` is called after each ``work`` and returns the seconds until the next. A plugin passes
-        ``Context.start_thread`` as ``start_thread``.
+        ``period`` is called after each ``work`` and returns the seconds until the next, which begins after ``rest``
+        times the duration of this one at the earliest. A plugin passes ``Context.start_thread`` as ``start_thread``.
         """
-        self._work, self._period = work, period
+        self._work, self._period, self._rest = work, period, rest
         self._stopped, self._wake = False, threading.Event()
         self._thread = start_thread(name, self._run)
 
@@ -57,9 +59,11 @@ class Periodic:
 
     def _run(self) -> None:
         while not self._stopped:
+            began = time.monotonic()
             self._work()
+            pause = max(self._period(), self._rest * (time.monotonic() - began))
             # Event.wait() raises for a longer timeout; a task with the period timedelta.max runs once.
-            self._wake.wait(min(self._period(), threading.TIMEOUT_MAX))
+            self._wake.wait(min(pause, threading.TIMEOUT_MAX))
             # The flag is cleared after the wait, so that a wake() during the work leads to another call.
             self._wake.clear()
 
@@ -117,6 +121,19 @@ class LoggedOnce:
             line = (text % arguments if arguments else text) + self._limit.left_out()
             # The broker's log limits the lines of each cause.
             self._log.log(self._level, "%s", line, exc_info=exc_info, extra={"cause": text})
+
+    @contextmanager
+    def caught(self, text: str, show: Callable[[Exception], object] | None = None) -> Iterator[None]:
+        """Report an exception of the block and go on, for a thread that must survive; a block without one heals.
+
+        ``show`` makes the argument of ``text`` from the exception; without it, the line has the stack trace.
+        """
+        try:
+            yield
+        except Exception as error:
+            self.report(text, *([show(error)] if show else ()), exc_info=show is None)
+        else:
+            self.healed()
 
     def healed(self) -> bool:
         """End the fault, so that the next fault is logged. Return True if this fault was logged."""

@@ -58,12 +58,10 @@ class Leadership:
 
     def follow(self) -> None:
         """Read the topic's new records. Only one thread may call this method: threads can't share a consumer."""
-        try:
+        # Java's client raises errors of many kinds; the next poll may succeed.
+        with self._fault.caught("the cluster records can't be read, so other pipelines go unnoticed: %s", short):
             for key, value in self._consumer.poll(_WAIT):
                 self._note(self._run_of(key, value))
-            self._fault.healed()
-        except Exception as problem:  # Java's client raises errors of many kinds; the next poll may succeed
-            self._fault.report("the cluster records can't be read, so other pipelines go unnoticed: %s", short(problem))
 
     def _note(self, run: int) -> None:
         # The run 0 means that the record doesn't count.

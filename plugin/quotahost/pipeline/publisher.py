@@ -87,11 +87,9 @@ class Publisher:
         self._write_tick()
 
     def _write_tick(self) -> None:
-        try:
+        # Java's client raises errors of many kinds; the next tick may succeed.
+        with self._no_tick.caught("the tick can't be written: %s", short):
             self._tick()
-            self._no_tick.healed()
-        except Exception as problem:  # Java's client raises errors of many kinds; the next tick may succeed
-            self._no_tick.report("the tick can't be written: %s", short(problem))
 
     def _records(self, clusters: Mapping[str, Sequence[Kind]], rules: Rules, run: int) -> list[ClusterRecord]:
         """Return the records of all clusters, except those whose record can't be made."""

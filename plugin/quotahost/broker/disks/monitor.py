@@ -129,15 +129,11 @@ class DiskMonitor:
             self._thread.close()
 
     def _try(self) -> None:
-        # The thread must survive every failure: without the thread, the disks would stay unknown for good.
-        try:
+        # Without this thread, the disks would stay unknown for good.
+        with self._failure.caught("this broker's disks can't be read"):
             self.look()
             self._after_look()
-        except Exception:
-            self._failure.report("this broker's disks can't be read", exc_info=True)
-            return
-        self._failure.healed()
-        self._looked.set()
+            self._looked.set()
 
     def _with_limits(self, disks: DiskState) -> DiskState:
         overrides = self._settings().static.storage.overrides

@@ -84,10 +84,6 @@ class ClusterQuery:
         self._stored = tuple(sorted(r.name for r in rows if r.name.startswith(PREFIX) and r.source in _STORED))
 
     def _ask_brokers(self) -> None:
-        try:
+        with self._no_answer.caught("Kafka has not reported the live brokers, and asking it failed: %s", str):
             cluster_id, brokers = self._shim.cluster()
-        except Exception as problem:
-            self._no_answer.report("Kafka has not reported the live brokers, and asking it failed: %s", problem)
-            return
-        self._no_answer.healed()
-        self._answer = Cluster(cluster_id, frozenset(broker for broker, fenced in brokers.items() if not fenced))
+            self._answer = Cluster(cluster_id, frozenset(broker for broker, fenced in brokers.items() if not fenced))

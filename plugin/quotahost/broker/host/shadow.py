@@ -18,6 +18,7 @@ of the answers in force, and adds its would-be quotas to them. Java judges the t
 
 import json
 import logging
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,7 +37,7 @@ _log = logging.getLogger("quotahost.host")
 
 EVERY: Final = 1.0  # seconds from one look to the next
 #: The pause is at least this many times as long as the look before it, so the looks take a tenth of a core at most.
-PAUSE_PER_LOOK: Final = 9
+_REST: Final = 9
 #: The most scopes of each type that Java gets, for ``explain`` and ``top``.
 TOLD: Final = 1000
 _TYPE: Final = "Shadow"
@@ -63,7 +64,6 @@ class Shadow:
         self._shown = {*filter(_is_ours, shim.left(_TYPE))}  # begins with the rules of the host before this one
         self._text: str | None = None  # the last text that Java got; None before the first look
         self._looked_at: float | None = None  # None before the first look with a rule in shadow
-        self._pause = EVERY
         self._fault = LoggedOnce(_log)
 
     def configure(self, settings: Settings) -> None:
@@ -71,7 +71,7 @@ class Shadow:
         if self._thread:
             self._thread.wake()
         elif self._rules or self._shown:
-            self._thread = Periodic("shadow", self._work, lambda: self._pause)
+            self._thread = Periodic("shadow", self._work, lambda: EVERY if self._rules else math.inf, rest=_REST)
 
     def close(self) -> None:
         if self._thread:
@@ -80,15 +80,9 @@ class Shadow:
     # ---- the thread ----
 
     def _work(self) -> None:
-        began = self._clock()
-        try:
+        # JPype also raises while the JVM shuts down.
+        with self._fault.caught("The effect of rules in shadow can't be computed now (%s)", repr):
             self.look()
-        except Exception as error:  # JPype also raises while the JVM shuts down; the thread must not end
-            self._fault.report("The effect of rules in shadow can't be computed now (%r)", error)
-        else:
-            self._fault.healed()
-        took = self._clock() - began
-        self._pause = max(EVERY - took, PAUSE_PER_LOOK * took) if self._rules else float("inf")
 
     def look(self) -> None:
         rules, now = self._rules, self._clock()

@@ -8,7 +8,7 @@ import pytest
 
 from harness.system.waiting import eventually
 from quotahost.broker.host.messages import Answer, shadow_text
-from quotahost.broker.host.shadow import PAUSE_PER_LOOK, Comparison, Key, Shadow, compare
+from quotahost.broker.host.shadow import Comparison, Key, Shadow, compare
 from quotahost.model import QuotaType, ScopeKind
 from tests.fakes import dump as raw
 from tests.fakes.plugin_context import settings
@@ -261,13 +261,6 @@ def test_a_rule_is_shown_from_its_first_look_on_and_a_factor_of_one_asks_for_nob
     it.java.answers["state"]["factor"] = 0.5
     it.looks(1)
     assert [words for words in it.java.questions if words[0] == "holders"] == [("holders", "PRODUCE")]
-
-
-def test_looks_that_take_long_come_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    it = Watched()
-    monkeypatch.setattr(it.shadow, "look", lambda: setattr(it.java.clock, "now", it.java.clock.now + 6))
-    it.looks(1)
-    assert it.shadow._pause == 6 * PAUSE_PER_LOOK
 
 
 def test_a_look_that_fails_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:

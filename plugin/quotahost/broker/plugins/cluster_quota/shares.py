@@ -161,7 +161,6 @@ class ClusterQuota:
         self._counting = threading.Lock()
         self._cluster = ""
         self._registered = self._alive = 0
-        self._pause = _EVERY
         self._stale, self._failure = LoggedOnce(context.log), LoggedOnce(context.log, logging.ERROR)
         self._looks: Periodic | None = None  # None if no topic is followed
         if Listeners(properties).controller_alone:
@@ -172,7 +171,8 @@ class ClusterQuota:
         self._quotas = ClusterQuotas(context)
         self._follower = Follower(context, topic, self.record, self._silence, partition_of=own_partition)
         self._registered_brokers = RegisteredBrokers(context, self._on_registered_brokers)
-        self._looks = Periodic(f"{context.name}-steps", self._try_to_look, lambda: self._pause, context.start_thread)
+        name = f"{context.name}-steps"
+        self._looks = Periodic(name, self._try_to_look, lambda: _EVERY, context.start_thread, _REST)
         context.closing.callback(self._looks.close)
 
     # ---- the host thread ----
@@ -234,14 +234,9 @@ class ClusterQuota:
     # ---- the looking thread ----
 
     def _try_to_look(self) -> None:
-        started = time.monotonic()
-        try:
+        # Without this thread no share would change until the broker is restarted.
+        with self._failure.caught("computing the shares failed; the last rates stay in force"):
             self.look()
-            self._failure.healed()
-        # The thread must survive every failure: without it no share would change until the broker is restarted.
-        except Exception:
-            self._failure.report("computing the shares failed; the last rates stay in force", exc_info=True)
-        self._pause = max(_EVERY, _REST * (time.monotonic() - started))
 
     def look(self) -> None:
         """Announce the changed quotas, compute the rate of each client, and announce the changed rates."""
