@@ -150,7 +150,7 @@ public final class Dump {
                 "newcomers", table.scopes.newcomers.base(type), "exempt", scope.isExempt(),
                 "limit", rule.limit(scope.own, type), "slowed_limit", rule.limit(ofSlowed, type),
                 "rate", own.rate(), "delay_ms", own.delayMs(), "slowed_rate", slowed.rate(), "slowed_delay_ms", slowed.delayMs(),
-                "tokens", Double.isNaN(own.tokens()) ? slowed.tokens() : own.tokens(),
+                "tokens", group == null && own != Reading.NOTHING ? own.tokens() : slowed.tokens(), // of the bucket in use
                 "idle_ms", Math.max(0, table.now - scope.seen()) * QuotaTable.BEAT_MS, "turned_back", row.turnedBack);
         fields.put("address", isOfOneUser(scope) ? table.principals.address(decoded(scope), scope.own.clientId) : "");
         if (user != null) {

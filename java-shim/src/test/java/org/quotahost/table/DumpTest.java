@@ -90,12 +90,16 @@ class DumpTest {
     @Test
     void aRowTellsOwnAndSlowedLimitRateAndDelayAndForHowLongNobodyCame() throws JMException {
         QuotaFence fence = FenceFixture.fence("none", Map.of());
+        Tables.configure(table, 10, "PRODUCE", "CONTROLLER_MUTATION");
         client("alice", "app", Scopes.CLIENT, 1_000);
         Tables.affect(table, 0.5, "orders");
         fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("orders"));
         Tables.tags(table, "alice", "app");
         kafka.show("Produce", ",user=alice,client-id=app", 100, 20);
         kafka.show("Produce", ",user=\"<slowed alice>\",client-id=app", 30, 250);
+        String bucket = "kafka.server:type=ControllerMutation,client-id=app,user=";
+        kafka.show(bucket + "alice", Map.of("mutation-rate", 1.0, "tokens", 110.0));
+        kafka.show(bucket + "\"<slowed alice>\"", Map.of("mutation-rate", 1.0, "tokens", -5.0));
         table.beat(2_450);
 
         var row = dump.usage(1).get(0);
@@ -104,6 +108,8 @@ class DumpTest {
                 row.get("slowed_delay_ms"), row.get("idle_ms")));
         assertEquals(Map.of("topic", "orders", "place", "broker 3, volume /dev/sdb", "held", false, "budget", "", "factor", 0.5), row.get("mark"));
         assertEquals(1, dump.marks(10).size());
+        String tokens = dump.client("alice", "app").toString();
+        assertTrue(tokens.contains("tokens=-5.0"), "Kafka charges the bucket of the slowed tags: " + tokens);
     }
 
     @ParameterizedTest
