@@ -63,11 +63,11 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     public Map<String, String> quotaMetricTags(ClientQuotaType type, KafkaPrincipal principal, String clientId) {
         try {
             QuotaTable now = table;
-            if (type.ordinal() >= QuotaTable.TYPES) return now.unlimited();
-            if (type == ClientQuotaType.REQUEST && Mute.isFor(principal)) return now.turnedBack();
+            if (type.ordinal() >= QuotaTable.TYPES) return now.unlimited;
+            if (type == ClientQuotaType.REQUEST && Mute.isFor(principal)) return now.turnedBack;
             return now.tags(type.ordinal(), principal, clientId);
         } catch (Throwable e) {
-            return table.newcomers();
+            return table.newcomers;
         }
     }
 

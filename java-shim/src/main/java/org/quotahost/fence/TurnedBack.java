@@ -71,7 +71,7 @@ public final class TurnedBack {
             counter.add(records);
             add(name(actions, results), records);
             long size = Requests.bytes();
-            if (size == Requests.UNKNOWN || Internals.MUTE.get() == null) return;
+            if (size == 0 || Internals.MUTE.get() == null) return;
             int key = 31 * principal.hashCode() + topic.hashCode();
             if (allows(key, size, bytesPerSecond, System.nanoTime())) return;
             if (muteIsDue(context, size) && Requests.release()) Mute.mark(principal);

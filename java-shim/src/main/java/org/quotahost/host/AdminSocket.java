@@ -118,7 +118,7 @@ final class AdminSocket implements AutoCloseable {
             while (true) {
                 SocketChannel channel = server.accept();
                 try {
-                    Child.daemon(() -> serve(channel), "quotahost-admin").start();
+                    Schedule.daemon(() -> serve(channel), "quotahost-admin").start();
                 } catch (Throwable e) { // no thread can be made: each further question would leave one more open file in the broker
                     channel.close();
                     throw e;

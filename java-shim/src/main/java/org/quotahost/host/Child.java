@@ -22,6 +22,7 @@ import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.Json;
 import org.quotahost.util.LineLimit;
 import org.quotahost.util.Resources;
+import org.quotahost.util.Schedule;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -50,7 +51,7 @@ final class Child extends Life {
     private static final Map<Integer, String> SIGNALS = Map.of(4, "SIGILL", 6, "SIGABRT", 7, "SIGBUS", 8, "SIGFPE",
             9, "SIGKILL", 11, "SIGSEGV", 15, "SIGTERM");
     private static final ThreadPoolExecutor CALLS = new ThreadPoolExecutor(0, Integer.MAX_VALUE, 10, TimeUnit.SECONDS,
-            new SynchronousQueue<>(), work -> daemon(work, "quotahost-call"));
+            new SynchronousQueue<>(), work -> Schedule.daemon(work, "quotahost-call"));
 
     private volatile Process process;
     private Thread reader;
@@ -83,14 +84,8 @@ final class Child extends Life {
         process = new ProcessBuilder(python.executable(), "-I", "-c", code).start();
         errors = process.getErrorStream();
         out = new DataOutputStream(new BufferedOutputStream(process.getOutputStream(), 1 << 16));
-        reader = daemon(this::read, "quotahost-child");
+        reader = Schedule.daemon(this::read, "quotahost-child");
         reader.start();
-    }
-
-    static Thread daemon(Runnable work, String name) {
-        Thread thread = new Thread(work, name);
-        thread.setDaemon(true);
-        return thread;
     }
 
     @Override

@@ -28,8 +28,6 @@ import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
  * callbacks), and Scala makes the accessor public.
  */
 public final class Requests {
-    public static final long UNKNOWN = -1;
-
     private final ThreadLocal<?> current;
     private final MethodHandle size, body;
 
@@ -82,9 +80,9 @@ public final class Requests {
         return kafkas != null && kafkas.current.get() != null;
     }
 
-    /** Returns the bytes of the whole request, as Kafka's produce quota counts them, or UNKNOWN. */
+    /** Returns the bytes of the whole request, as Kafka's produce quota counts them; 0 if this Kafka does not show the request. */
     public static long bytes() {
-        return ask(kafkas -> kafkas.size) instanceof Integer bytes ? bytes : UNKNOWN;
+        return ask(kafkas -> kafkas.size) instanceof Integer bytes ? bytes : 0;
     }
 
     /** Returns the request itself, which may be an envelope around a client's request. */

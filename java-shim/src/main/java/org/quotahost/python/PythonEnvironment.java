@@ -18,6 +18,7 @@ import java.util.concurrent.TimeoutException;
 import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.Resources;
+import org.quotahost.util.Schedule;
 
 /**
  * The interpreter that python.executable names, by the real path of its directory: its libpython, its module path, and
@@ -64,9 +65,7 @@ public record PythonEnvironment(String executable, String libpython, String atta
      * waits for another task may run that task itself, without a time limit.
      */
     public static void apart(Runnable task) {
-        Thread thread = new Thread(task, "quotahost-probe");
-        thread.setDaemon(true);
-        thread.start();
+        Schedule.daemon(task, "quotahost-probe").start();
     }
 
     static PythonEnvironment of(String executable, boolean inChild, long seconds) {

@@ -45,11 +45,6 @@ public final class Dump {
         boolean isHeldBack() {
             return !turnedBack.isEmpty() || own.delayMs() > 0 || slowed.delayMs() > 0;
         }
-
-        /** Returns the rate; 0 for a scope that Kafka does not measure. */
-        double use() {
-            return Double.isNaN(rate) ? 0 : rate;
-        }
     }
 
     /** Returns recently used scopes: first those held back, then the busiest of each type in turn, since units differ. */
@@ -63,7 +58,7 @@ public final class Dump {
             }
         }
         Comparator<Row> heldBackFirst = Comparator.comparing(row -> !row.isHeldBack());
-        rows.sort(heldBackFirst.thenComparingDouble(row -> -row.use()));
+        rows.sort(heldBackFirst.thenComparingDouble(row -> -row.rate));
         int[] ranks = new int[QuotaTable.TYPES];
         Map<Row, Integer> rank = new IdentityHashMap<>();
         for (Row row : rows) rank.put(row, ranks[row.type]++);

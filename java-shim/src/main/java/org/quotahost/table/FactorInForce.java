@@ -44,8 +44,8 @@ public final class FactorInForce {
     volatile Double fallback;
     /** The rules that are not enforced, by their names in the property shadow. */
     volatile List<String> shadow = List.of();
-    private volatile Set<ClientQuotaType> factored = EnumSet.of(ClientQuotaType.PRODUCE);
-    private volatile double floorBytes = 35_000;
+    volatile Set<ClientQuotaType> factored = EnumSet.of(ClientQuotaType.PRODUCE);
+    volatile double floorBytes = 35_000;
     Windows windows = new Windows(11, 1_000, 30_000);
     /** The taps for all clients, or for those that do not write to affected topics. */
     private final Taps allTaps = new Taps(0);
@@ -131,11 +131,6 @@ public final class FactorInForce {
             case REQUEST -> FLOOR_REQUEST;
             default -> FLOOR_MUTATION;
         };
-    }
-
-    void configure(double floor, Set<ClientQuotaType> types) {
-        floorBytes = floor;
-        factored = types;
     }
 
     // ---- under the table's lock -------------------------------------------------------------------------------

@@ -72,6 +72,8 @@ public final class QuotaTable {
     private final LongSupplier clock;
     final Scopes scopes = new Scopes();
     private final Tags exempt = scopes.exempt.own;
+    public final Map<String, String> newcomers = scopes.newcomers.own, unlimited = scopes.unlimited.own;
+    public final Map<String, String> turnedBack = scopes.turnedBack.own;
     final Principals principals = new Principals();
     final Marks marks = new Marks(() -> this.now, this::markEnded);
     private final StandIns standIns = new StandIns(scopes);
@@ -161,18 +163,6 @@ public final class QuotaTable {
         return factorInForce.generation(type);
     }
 
-    public Map<String, String> newcomers() {
-        return scopes.newcomers.own;
-    }
-
-    public Map<String, String> unlimited() {
-        return scopes.unlimited.own;
-    }
-
-    public Map<String, String> turnedBack() {
-        return scopes.turnedBack.own;
-    }
-
     // ---- the host --------------------------------------------------------------------------------------------
 
     /**
@@ -191,7 +181,8 @@ public final class QuotaTable {
         boolean[] measuredTypes = new boolean[TYPES];
         for (String name : measured) measuredTypes[ClientQuotaType.valueOf(name).ordinal()] = true;
         scopes.measured = measuredTypes;
-        factorInForce.configure(floorBytes, types);
+        factorInForce.factored = types;
+        factorInForce.floorBytes = floorBytes;
         Fence.allowance(floorBytes);
         Fence.addresses(principals::from);
         follow();

@@ -146,7 +146,7 @@ final class Scope {
     /** Notes that a mark has ended: its client has the scope's own tags again. */
     void markEnded(int now) {
         if (slowed.values().stream().noneMatch(Tags::wasHad)) return;
-        for (Tags tags : slowed.values()) tags.leave(now);
-        own.leave(now);
+        for (Tags tags : slowed.values()) tags.left = now;
+        own.left = now;
     }
 }

@@ -53,7 +53,7 @@ final class Tags extends AbstractMap<String, String> {
     /** The beats since which the tags have been in use without a pause as long as Kafka looks back, for StandIns. */
     private int produceSince, fetchSince;
     /** When a client last left these slowed tags, or came back to these own tags: Kafka then begins to forget its slowed rate. */
-    private volatile int left = NEVER;
+    volatile int left = NEVER;
 
     /**
      * A limit, boxed once for each rule, so that a fetch allocates nothing: Kafka asks for the limit of FETCH with each fetch.
@@ -113,11 +113,6 @@ final class Tags extends AbstractMap<String, String> {
         if (begins) from = now - fill(before, now, rule);
         times.compareAndSet(type, before, pack(from, now)); // if this fails, another thread has noted the same
         return begins;
-    }
-
-    /** Notes that a client leaves these tags, or comes back to own tags, which it has not used since their last use. */
-    void leave(int now) {
-        left = now;
     }
 
     /** Returns whether any client has ever had the tags: then Kafka may have a sensor for them. */

@@ -50,8 +50,14 @@ public final class Schedule {
     }
 
     public Schedule(String name) {
-        thread = new Thread(this::run, name);
+        thread = daemon(this::run, name);
+    }
+
+    /** Returns a thread, not started yet, that never keeps a broker from stopping. */
+    public static Thread daemon(Runnable work, String name) {
+        Thread thread = new Thread(work, name);
         thread.setDaemon(true);
+        return thread;
     }
 
     /** Returns the failures of all schedules since the start of this JVM. */

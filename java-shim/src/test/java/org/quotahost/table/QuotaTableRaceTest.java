@@ -65,7 +65,7 @@ class QuotaTableRaceTest {
                 var tags = Tables.tags(table, 0, "u" + client, "c" + client);
                 Double limit = table.limit(0, tags);
                 String text = tags.get("user") + "/" + tags.get("client-id");
-                if (tags == table.newcomers()) assertEquals(100.0, limit);
+                if (tags == table.newcomers) assertEquals(100.0, limit);
                 else assertTrue(List.of("u" + client + "/c" + client, "u" + client + "/", "/c" + client, "<group g" + client + ">/",
                         "<newcomers u" + client + ">/").contains(text), text);
                 if (!text.startsWith("<newcomers")) version(client, limit);

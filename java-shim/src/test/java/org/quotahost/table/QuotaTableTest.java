@@ -212,7 +212,7 @@ class QuotaTableTest {
         for (int tick = 0; tick < 3 * IDLE; tick++) Tables.tick(table);
 
         table.factor(0.5, "", null);
-        assertEquals(50.0, table.limit(PRODUCE, table.newcomers()));
+        assertEquals(50.0, table.limit(PRODUCE, table.newcomers));
     }
 
     /** A broker may run for years, a beat is a fifth of a second, and clients.idle may be longer than the beats' range. */
