@@ -90,10 +90,10 @@ final class AdminSocket implements AutoCloseable {
 
     /** Makes or finds the directory. Throws IOException if another user owns it or can look into it. */
     private static Path directory() throws IOException {
-        String set = System.getProperty(DIRECTORY, "");
-        Path temporary = Path.of(System.getProperty("java.io.tmpdir"));
-        Object uid = (int) new UnixSystem().getUid();
-        Path directory = (set.isEmpty() ? temporary.resolve("quotahost-" + uid) : Path.of(set)).toAbsolutePath();
+        var user = new UnixSystem(); // JDK 17's has the id 0 for a user without a name, as in a container with any user id
+        Object uid = user.getUsername() != null ? (int) user.getUid() : Files.getAttribute(Path.of("/proc/self"), "unix:uid");
+        String set = System.getProperty(DIRECTORY, ""), temporary = System.getProperty("java.io.tmpdir");
+        Path directory = (set.isEmpty() ? Path.of(temporary, "quotahost-" + uid) : Path.of(set)).toAbsolutePath();
         var ours = PosixFilePermissions.fromString("rwx------");
         try {
             Files.createDirectory(directory, PosixFilePermissions.asFileAttribute(ours));

@@ -3,6 +3,7 @@ package org.quotahost.host;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -141,5 +142,32 @@ class AdminSocketTest {
         ServerSocketChannel.open(StandardProtocolFamily.UNIX).bind(UnixDomainSocketAddress.of(path())).close();
         started();
         assertEquals("[\"state\"]", new Client().ask("state"));
+    }
+
+    /** As in a container that runs with any user id. The kernel must let this test make a user namespace. */
+    @Test
+    void aUserWithoutANameHasASocket() throws Exception {
+        var asUser = List.of("unshare", "--user", "--map-user=5151");
+        assumeTrue(new ProcessBuilder("sh", "-c", String.join(" ", asUser) + " true").start().waitFor() == 0);
+        List<String> command = new ArrayList<>(asUser);
+        command.addAll(List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-XX:TieredStopAtLevel=1",
+                "-D" + AdminSocket.DIRECTORY + "=" + directory, "-cp", System.getProperty("java.class.path"),
+                Main.class.getName(), directory.toString()));
+        Process jvm = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.DISCARD).start();
+        String files = new String(jvm.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        assertEquals("[" + directory.resolve("broker-7-" + jvm.pid() + ".sock") + "]\n", files);
+    }
+
+    /** The program of that user: it prints the files of the sockets' directory. */
+    static final class Main {
+        private Main() {}
+
+        public static void main(String[] directory) throws IOException {
+            new AdminSocket("7", words -> "[]").start();
+            try (Stream<Path> files = Files.list(Path.of(directory[0]))) {
+                System.out.println(files.toList());
+            }
+            System.exit(0);
+        }
     }
 }
