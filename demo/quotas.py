@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -79,7 +80,9 @@ def _client_quotas(bronze: int, node: KafkaNode) -> None:
 
 
 def _use_example_plugin(node: KafkaNode) -> None:
-    plugin = {"plugin.off-peak.produce": "2500K", "plugin.off-peak.from": "00:00", "plugin.off-peak.to": "23:59"}
+    now = datetime.now()
+    hours = {"from": now.strftime("%H:%M"), "to": (now - timedelta(minutes=1)).strftime("%H:%M")}  # all but one minute
+    plugin = {"plugin.off-peak.produce": "2500K", **{f"plugin.off-peak.{name}": text for name, text in hours.items()}}
     alter_broker_config(node, prefixed(plugin | {"supplier": "off-peak,client-quotas,static"}))
 
 

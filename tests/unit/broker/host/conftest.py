@@ -1,7 +1,9 @@
 """Installs a package of plugins as pip would; the plugins record when they are built and closed, and what they see."""
 
 import importlib
+import logging
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,15 @@ GROUPS = {
         "wrong": "mine:Wrong",
     },
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _levels() -> Iterator[None]:
+    """A host, or a plugin in it, sets the levels of loggers: otherwise these would stay for other tests."""
+    before = {logger: logger.level for logger in (logging.getLogger(), logging.getLogger("quotahost"))}
+    yield
+    for logger, level in before.items():
+        logger.setLevel(level)
 
 
 @pytest.fixture

@@ -110,11 +110,14 @@ def budgets(world: World, *used: int) -> dict[str, float]:
     return {slowed.name: slowed.factor for slowed in world.shim.budgets[-1]}
 
 
-def test_a_small_change_of_a_budget_is_not_handed_on_and_one_of_its_state_is() -> None:
+def test_a_small_change_of_a_budget_is_not_handed_on_and_one_of_its_state_is_while_a_fence_is_there() -> None:
     world = World(fence=True)
     for used in (600, 605, 611, 1000, 999):
         world.step(ClusterVolumes((EMPTY,), budgets=(budget(used, size=1000),)))
     assert [slowed.factor for (slowed,) in world.shim.budgets] == pytest.approx([0.4, 0.389, 0, 0.001])
+    world.shim.has_fence = False  # nobody sees who writes to which topic
+    world.step()
+    assert world.shim.budgets[-1] == ()
 
 
 def test_a_budget_that_the_policy_fails_for_keeps_its_factor_and_others_get_theirs() -> None:

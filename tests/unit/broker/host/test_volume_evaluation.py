@@ -14,7 +14,7 @@ from quotahost.broker.host.volume_evaluation import Judged, affected
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import ClusterVolumes, Factor, Limit, LimitType, Volume
 from quotahost.model.volumes import MAX_AFFECTED, Affected
-from tests.fakes.plugin_context import context, settings
+from tests.fakes.plugin_context import context, fails, settings
 from tests.fakes.shim import FakeShim
 from tests.unit.broker.host.factor_world import EMPTY, TIMES, Policy, World, cluster
 
@@ -89,6 +89,17 @@ def test_it_holds_for_any_policy_that_tells_its_limits_and_for_no_other() -> Non
     factors(one, 1000)
     aware.fails.add("/d")
     assert factors(one, 951) == [0.5], "if the policy's limits fail, the factor isn't held at 0"
+
+
+def test_a_pause_outlives_a_failure_of_the_policy_and_a_source_that_a_change_builds_anew() -> None:
+    one = world()
+    one.step(cluster(used(1000)))
+    one.step(cluster(waiting="the cluster has not listed its brokers yet"))
+    assert one.step(cluster(used(960))) == 0
+    judges, one.policy.quota_factor = one.policy.quota_factor, fails
+    one.step(cluster(used(961)))
+    one.policy.quota_factor = judges
+    assert factors(one, 960, 950) == [0, 0.1]
 
 
 def test_a_policy_hears_which_factor_was_in_force_whatever_it_came_from() -> None:
@@ -223,8 +234,8 @@ def test_a_budget_of_too_many_topics_is_left_out_alone_and_logged_once(caplog: p
         return Volume("", name, 100, used, topics=frozenset(f"{name}-{n}" for n in range(topics)))
 
     one = World(fence=True)
-    for used in (100, 99):  # a change, so that the policy judges the budgets again
-        budgets = budget("huge", used, MAX_AFFECTED + 1), budget("orders", 100, 2), budget("logs", 50, 2)
+    for used in (60, 59):  # a change, so that the policy judges the budgets again
+        budgets = budget("huge", used, MAX_AFFECTED - 1), budget("orders", 100, 2), budget("logs", 50, 2)
         one.step(ClusterVolumes((EMPTY,), budgets=budgets))
     assert [slowed.name for slowed in one.shim.budgets[-1]] == ["orders", "logs"]
     (line,) = [record.getMessage() for record in caplog.records if "huge" in record.getMessage()]
