@@ -48,7 +48,7 @@ class Sample:
 class Known:
     """The latest snapshot of a broker, and the snapshot that its fill rates look back to."""
 
-    newest: Sample
+    latest: Sample
     past: Sample | None
 
 
@@ -86,7 +86,7 @@ def state(records: Iterable[Record], window: timedelta, validity: timedelta = ti
         if refusal(record) is None:
             brokers[record.topic, (record.key or b"").decode()].append(_sample(record, validity))
     known = {key: _known(samples, window) for key, samples in brokers.items()}
-    return {key: found for key, found in known.items() if found.newest.snapshot is not None}
+    return {key: found for key, found in known.items() if found.latest.snapshot is not None}
 
 
 def _known(samples: Sequence[Sample], window: timedelta) -> Known:
@@ -126,21 +126,21 @@ def rollup(brokers: Brokers, rules: Rules, run: int, sequence: int, now: int) ->
     clusters: dict[str, dict[str, Known]] = defaultdict(dict)
     time = datetime.fromtimestamp(now / 1000, UTC)
     for (_, broker), known in brokers.items():
-        assert known.newest.snapshot is not None
-        clusters[known.newest.snapshot.cluster or rules.cluster][broker[:MAX_NAME]] = known
+        assert known.latest.snapshot is not None
+        clusters[known.latest.snapshot.cluster or rules.cluster][broker[:MAX_NAME]] = known
     return [
         _cluster(name, found, rules, run, sequence, time)
         for name, found in clusters.items()
-        if any(known.newest.seen >= time - rules.expiry for known in found.values())
+        if any(known.latest.seen >= time - rules.expiry for known in found.values())
     ]
 
 
 def _cluster(
     name: str, every: dict[str, Known], rules: Rules, run: int, sequence: int, time: datetime
 ) -> ClusterRecord:
-    brokers = {broker: known for broker, known in every.items() if known.newest.seen >= time - rules.expiry}
+    brokers = {broker: known for broker, known in every.items() if known.latest.seen >= time - rules.expiry}
     expired = {broker: known for broker, known in every.items() if broker not in brokers}
-    fresh = {broker: known for broker, known in brokers.items() if known.newest.seen >= time - rules.validity}
+    fresh = {broker: known for broker, known in brokers.items() if known.latest.seen >= time - rules.validity}
     running = set(rules.registered) if name == rules.cluster and rules.registered else None
     silent = {broker: known for broker, known in brokers.items() if broker not in fresh}
     stale = sorted(silent, key=lambda broker: (running is not None and broker not in running, broker))
@@ -150,14 +150,14 @@ def _cluster(
         (broker, directory[:MAX_NAME])
         for broker in reporting
         for known in [fresh[broker]]
-        for directory in (known.newest.snapshot.offline if known.newest.snapshot else ())
+        for directory in (known.latest.snapshot.offline if known.latest.snapshot else ())
     )
     trends = [each for broker, known in fresh.items() for each in _trends(broker, known)]
     volumes = [each.volume for each in trends]
     factors = [_ramp(volume).ramp(volume.consumed) for volume in volumes if volume.soft or volume.hard]
     kinds = [kind[0] for kind in _kinds(trends)]
     return ClusterRecord(
-        name, run, sequence, time, max(known.newest.seen for known in brokers.values()),
+        name, run, sequence, time, max(known.latest.seen for known in brokers.values()),
         len(reporting), len(stale), len(missing), tuple(stale[:MAX_LISTED]), tuple(missing[:MAX_LISTED]),
         len(offline), tuple(OfflineDir(*each) for each in offline[:MAX_LISTED]),
         len(volumes), sum(volume.capacity for volume in volumes), sum(volume.consumed for volume in volumes),
@@ -173,7 +173,7 @@ def _budgets(brokers: dict[str, Known], serving: Collection[str]) -> tuple[tuple
     told = [
         (broker in serving, *budget)
         for broker, known in brokers.items()
-        for budget in (known.newest.snapshot and known.newest.snapshot.budgets) or ()
+        for budget in (known.latest.snapshot and known.latest.snapshot.budgets) or ()
     ]
 
     def used(budget: str, by_serving: bool) -> int:
@@ -191,11 +191,11 @@ def _affected(volumes: list[Volume]) -> frozenset[str] | None:
 
 
 def _trends(broker: str, known: Known) -> Iterable[VolumeTrend]:
-    newest, past = known.newest, known.past
-    assert newest.snapshot is not None
+    latest, past = known.latest, known.past
+    assert latest.snapshot is not None
     before = {each.name: each.consumed for each in past.snapshot.volumes} if past and past.snapshot else {}
-    passed = (newest.seen - past.seen) / timedelta(seconds=1) if past else 0.0
-    for volume in newest.snapshot.volumes:
+    passed = (latest.seen - past.seen) / timedelta(seconds=1) if past else 0.0
+    for volume in latest.snapshot.volumes:
         rates_known = passed > 0 and volume.name in before
         rate = float(volume.consumed - before[volume.name]) / passed if rates_known else None
         name, soft, hard = volume.name[:MAX_NAME], volume.soft, volume.hard

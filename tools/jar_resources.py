@@ -111,8 +111,8 @@ def versions(jpype_version: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     target = RESOURCES / "META-INF/quotahost/versions.properties"
     target.parent.mkdir(parents=True, exist_ok=True)
-    (major, oldest), (_, newest) = TRIED
-    lines = " ".join(f"{major}.{minor}" for minor in range(oldest, newest + 1))
+    (major, oldest), (_, latest) = TRIED
+    lines = " ".join(f"{major}.{minor}" for minor in range(oldest, latest + 1))
     target.write_text(f"quotahost={project['version']}\njpype={jpype_version}\nkafka={lines}\n")
 
 

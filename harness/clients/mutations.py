@@ -36,7 +36,7 @@ def mutate(
     Args:
         node: the broker that gets the request.
         client_id: the client's name; it connects as ANONYMOUS, on a connection of its own.
-        kind: sends CreateTopics, CreatePartitions or DeleteTopics, in the newest version.
+        kind: sends CreateTopics, CreatePartitions or DeleteTopics, in the latest version.
         topics: the number of partitions that each topic shall have, by name; "delete" ignores the number.
         validate_only: the broker checks the request but changes nothing.
         retry: whether the client itself retries a topic that exceeds the quota, as it does by default.

@@ -182,7 +182,7 @@ class Pipeline:
     def __init__(self, plan: PipelinePlan, settings: Settings, topic: Topic, events: Events) -> None:
         self._plan, self._topic, self._events = plan, topic, events
         self._validity = settings.validity
-        self._newest: dict[str, tuple[Snapshot, int]] = {}
+        self._latest: dict[str, tuple[Snapshot, int]] = {}
         self._run = self._sequence = self.life = 0
         self._launch()
         for dies, back in plan.deaths:
@@ -191,14 +191,14 @@ class Pipeline:
 
     def take(self, snapshot: Snapshot, written: int) -> None:
         """Take a snapshot that was written at that time, in ms."""
-        kept = self._newest.get(snapshot.broker)
+        kept = self._latest.get(snapshot.broker)
         if kept is None or kept[0].captured_at <= snapshot.captured_at:
-            self._newest[snapshot.broker] = snapshot, written
+            self._latest[snapshot.broker] = snapshot, written
 
     def _launch(self) -> None:
         self.life += 1
         self._run, self._sequence = _wall_ms(self._events.now), 0
-        self._newest = dict(self._topic.snapshots)
+        self._latest = dict(self._topic.snapshots)
         self._tick(self.life)
 
     def _die(self) -> None:
@@ -208,7 +208,7 @@ class Pipeline:
     def _tick(self, life: int) -> None:
         if life != self.life:
             return
-        if self._newest:
+        if self._latest:
             self._sequence += 1
             self._topic.publish_record(self._record())
         self._events.after(self._plan.tick, partial(self._tick, life))
@@ -216,7 +216,7 @@ class Pipeline:
     def _record(self) -> ClusterRecord:
         known = {
             (CLUSTER, broker): Known(Sample(EPOCH + timedelta(milliseconds=written), 0, snapshot), None)
-            for broker, (snapshot, written) in self._newest.items()
+            for broker, (snapshot, written) in self._latest.items()
         }
         in_service = [broker for broker, fenced in self._topic.registered.items() if not fenced]
         rules = Rules(CLUSTER, self._validity, registered=in_service)
@@ -268,7 +268,7 @@ class Source(OwnDisk):
         """Keep a record of the cluster if it is the latest, as the real source does."""
         assert self._cluster is not None
         with suppress(Refused):
-            self._cluster.newest.take(record, live, self._validity, _wall_ms(written))
+            self._cluster.latest.take(record, live, self._validity, _wall_ms(written))
 
     def _by_snapshots(self) -> ClusterVolumes:
         """Return the answer of ``snapshots``, which is also the standby of ``cluster-volumes``."""

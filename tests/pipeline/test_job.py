@@ -24,7 +24,7 @@ from quotahost.records.cluster_volumes import ClusterRecord, encode
 from quotahost.records.topics import SHARES
 from quotahost.records.usage import ClientKey, Used
 from tests.pipeline.records import limit, snapshot, volume
-from tests.pipeline.topics import CLUSTER_VOLUMES, SNAPSHOTS, Snapshots, dead_letters, newest, published, read_all
+from tests.pipeline.topics import CLUSTER_VOLUMES, SNAPSHOTS, Snapshots, dead_letters, latest, published, read_all
 
 PATIENCE = 240.0  # seconds: a cold Spark on a busy machine
 PERIOD = 2.0  # seconds between two snapshots of a broker; each costs a batch
@@ -56,8 +56,8 @@ class Running:
     def metric(self, name: str, **labels: str) -> float | None:
         return self.progress.registry.get_sample_value(f"quotahost_pipeline_{name}", labels)
 
-    def newest_with(self, **expected: object) -> ClusterRecord | None:
-        found = newest(self.bootstrap)
+    def latest_with(self, **expected: object) -> ClusterRecord | None:
+        found = latest(self.bootstrap)
         matches = found is not None and all(getattr(found, name) == value for name, value in expected.items())
         return found if matches else None
 
@@ -68,7 +68,7 @@ class Running:
             for publish in snapshots:
                 publish()
             self.brokers.flush()
-            return self.newest_with(**expected)
+            return self.latest_with(**expected)
 
         # A cold Spark takes longer than validity.
         return eventually(told, PATIENCE, poll=PERIOD)
@@ -134,7 +134,7 @@ def test_a_refused_record_becomes_a_dead_letter_and_the_stream_goes_on(running: 
 @pytest.mark.proves("faults.hostile-record")
 def test_whoever_may_write_to_the_topics_stops_no_pipeline_and_speaks_for_no_other_cluster(running: Running) -> None:
     """Forged records: a run that no other can follow, other clusters, a null directory, a long key, a clock at 1970."""
-    brokers, own = running.brokers, newest(running.bootstrap)
+    brokers, own = running.brokers, latest(running.bootstrap)
     assert own is not None
     brokers.write(own.cluster, encode(replace(own, run=FORGED, sequence=0)), CLUSTER_VOLUMES)
     for number in range(20):
@@ -183,7 +183,7 @@ def test_a_snapshot_that_a_leader_dates_ahead_hides_none_of_those_that_come_late
 
 def test_usage_becomes_shares_batch_after_batch(running: Running) -> None:
     """The first batch had the usage that the fixture ``running`` writes."""
-    own = newest(running.bootstrap)
+    own = latest(running.bootstrap)
     assert own is not None
     used = Used("alice", "app", QuotaType.PRODUCE, 1.0, None, 1e6)
     # Publish repeatedly, as brokers do. Broker 1 is the node itself.
@@ -204,7 +204,7 @@ def test_time_goes_on_also_when_somebody_deletes_the_topic_of_ticks(running: Run
     delete_topics(running.node, TICKS)
     # This snapshot comes after the deletion, so earlier ticks can't make the broker stale.
     running.told(running.tells("1", 66, 7), reporting=1, consumed=7)
-    eventually(lambda: running.newest_with(reporting=0), PATIENCE)
+    eventually(lambda: running.latest_with(reporting=0), PATIENCE)
     resource = ConfigResource(ResourceType.TOPIC, TICKS)
     admin = AdminClient({"bootstrap.servers": running.bootstrap})  # a variable, because a request ends with its client
     of = partial(admin.describe_configs, [resource])

@@ -38,7 +38,7 @@ PARSED = Planned(lambda given: pipeline.parse(given, "c").orderBy("offset"))
 SHARES = Planned(
     lambda given, known: pipeline.shares(
         pipeline.parse(given, "c"), MS, timedelta(milliseconds=VALIDITY), 7, 42,
-        expiry=timedelta(days=1), known=known, partitions=1,
+        expiry=timedelta(days=1), listed=known, partitions=1,
     )
 )  # fmt: skip
 

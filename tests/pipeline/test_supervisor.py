@@ -188,7 +188,7 @@ def test_failures_with_batches_in_between_or_while_kafka_does_not_answer_set_not
     assert world.aside == [], "failures from before Kafka's answer don't count"
 
 
-def test_of_the_checkpoints_set_aside_the_newest_is_kept(spark: SparkSession, tmp_path: Path) -> None:
+def test_of_the_checkpoints_set_aside_the_latest_is_kept(spark: SparkSession, tmp_path: Path) -> None:
     before = tmp_path / "volumes.set-aside-20260101T000000"
     before.mkdir()
     with pytest.raises((OSError, Py4JError)):

@@ -19,7 +19,7 @@ from tests.broker.support.numbers import attempt
 from tests.broker.support.quotas import QUOTAS
 from tests.broker.support.seen import OPEN, PAUSE, gauge, state
 from tests.pipeline.test_job import PATIENCE, Running
-from tests.pipeline.topics import newest
+from tests.pipeline.topics import latest
 
 pytestmark = pytest.mark.driver  # two minutes: a broker and a driver
 HARD: Final = PREFIX + "static.storage.hard"
@@ -46,7 +46,7 @@ def test_a_full_disk_and_a_used_up_budget_stop_producers_by_sparks_record(spark:
                 alter_broker_config(node, {HARD: hard}, broker=1)
                 eventually(lambda factor=factor: _record_says(node, factor), PATIENCE)
                 eventually(lambda expected=expected: _by_the_record(node) and state(node) == expected, PATIENCE)
-            record = newest(node.bootstrap)
+            record = latest(node.bootstrap)
             size = (tmp_path / "node" / "data-1" / "orders.eu-0" / f"{0:020}.log").stat().st_size
             assert size > 50_000
             assert (record and record.budgets) == (("orders", size, 0),)
@@ -55,7 +55,7 @@ def test_a_full_disk_and_a_used_up_budget_stop_producers_by_sparks_record(spark:
 
 
 def _record_says(node: KafkaNode, factor: float | None) -> bool:
-    record = newest(node.bootstrap)
+    record = latest(node.bootstrap)
     return record is not None and record.reporting == 1 and record.smallest_factor == factor
 
 

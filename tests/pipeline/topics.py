@@ -67,7 +67,7 @@ def published(bootstrap: str, topic: str = CLUSTER_VOLUMES) -> list[ClusterRecor
     return [decode(message.key(), message.value() or b"") for message in found]
 
 
-def newest(bootstrap: str) -> ClusterRecord | None:
+def latest(bootstrap: str) -> ClusterRecord | None:
     """The record that a reader keeps; a record whose run is more than an hour ahead doesn't count."""
     now = (time.time() + 3600) * 1000
     taken = (each for each in published(bootstrap) if each.run < now)

@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 from urllib.parse import quote, quote_plus
 
-_MOST_COMPARED: Final = 200  # characters of a name, and known names: comparing two similar names takes half a ms
+_MOST_COMPARED: Final = 200  # characters of a name, and names: comparing two similar names takes half a ms
 _SECRET_LINE: Final = 16  # characters: a line of a secret is also a secret from this length on, such as a key's line
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most similar, for a "did you mean"; None if no name is similar."""
-    return next(iter(difflib.get_close_matches(name[:_MOST_COMPARED], [*known][:_MOST_COMPARED], n=1)), None)
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The name that is most similar, for a "did you mean"; None if no name is similar."""
+    return next(iter(difflib.get_close_matches(name[:_MOST_COMPARED], [*names][:_MOST_COMPARED], n=1)), None)
 
 
-def meant(name: str, known: Iterable[str], otherwise: str, before: str = "") -> str:
-    """``did you mean NAME?`` for the nearest known name, with the prefix ``before``; else the text ``otherwise``."""
-    like = nearest(name, known)
+def meant(name: str, names: Iterable[str], otherwise: str, before: str = "") -> str:
+    """``did you mean NAME?`` for the nearest of the names, with the prefix ``before``; else the text ``otherwise``."""
+    like = nearest(name, names)
     return f"did you mean {before}{like}?" if like else otherwise
 
 

@@ -72,10 +72,10 @@ def load(role: Role, name: str, before: Callable[[str], None] = lambda text: Non
 
     Before the first import of a module that is not quotahost's, ``before`` is called with a line for the log.
     """
-    known = _offered(role, name)
-    matching = [entry for entry in known if entry.name == name]
+    offered = _offered(role, name)
+    matching = [entry for entry in offered if entry.name == name]
     if not matching:
-        like, names = nearest(name, sorted(known.names)), ", ".join(sorted(known.names))
+        like, names = nearest(name, sorted(offered.names)), ", ".join(sorted(offered.names))
         stands = f"remove it from {PREFIX}{role.broker_property} (if Kafka stores that, with kafka-configs.sh)"
         install = f"install its package, whose entry point is of the group {role.group}, or {stands}."
         hint = f"did you mean {like!r}?" if like else "leave the property empty." if name == "none" else install
@@ -244,10 +244,10 @@ def survey(before: Callable[[str], None]) -> list[Found]:
     """
     of_roles = [(role, entry) for role in Role for entry in sorted(_offered(role), key=lambda each: each.name)]
     found = [_found(role, entry, _unusable(role, entry.name, before)) for role, entry in of_roles]
-    known = {role.group.rpartition(".")[2]: role.group for role in Role}
-    for group in sorted(entry_points().groups - set(known.values())):
+    groups = {role.group.rpartition(".")[2]: role.group for role in Role}
+    for group in sorted(entry_points().groups - set(groups.values())):
         if group.lower().startswith("quotahost"):
-            hint = meant(group.rpartition(".")[2], known, f"there are {', '.join(known.values())}", "quotahost.")
+            hint = meant(group.rpartition(".")[2], groups, f"there are {', '.join(groups.values())}", "quotahost.")
             error = f"{group} is not an entry point group of quotahost; {hint}"
             found += [_found("entry point", entry, error) for entry in entry_points(group=group)]
     return found

@@ -228,7 +228,7 @@ CATALOGUE: Final = (
          "1 once all cluster-wide quotas have been read; until then no client has one on this broker."),
     )),
     *_bean("Shares", shown_by="`cluster-quota`", rows=(
-        ("Age", "shares_age_seconds", GAUGE, "Age of this broker's newest shares of the cluster-wide quotas."),
+        ("Age", "shares_age_seconds", GAUGE, "Age of this broker's latest shares of the cluster-wide quotas."),
         ("Stale", "shares_stale", GAUGE,
          "1 while no shares are newer than validity: then each broker gives an equal part."),
         ("Clients", "shares_clients", GAUGE, "Clients that have such a share."),
@@ -236,10 +236,10 @@ CATALOGUE: Final = (
          "Registered brokers, among which a quota is divided where there is no share."),
     )),
     Described("Snapshot", "Age", "snapshot_age_seconds", GAUGE,
-        "Age of another broker's newest snapshot.", label="broker", shown_by="`snapshots`"),
+        "Age of another broker's latest snapshot.", label="broker", shown_by="`snapshots`"),
     *_bean("Brokers", shown_by="`snapshots`, `cluster-volumes`", rows=(
         ("Missing", "brokers_missing", GAUGE, "Brokers in service without a snapshot."),
-        ("Stale", "brokers_stale", GAUGE, "Brokers in service whose newest snapshot is older than validity."),
+        ("Stale", "brokers_stale", GAUGE, "Brokers in service whose latest snapshot is older than validity."),
         ("LastKnown", "brokers_last_known", GAUGE,
          "Brokers whose last known volumes count because they are fenced or have just come back."),
     )),
@@ -251,7 +251,7 @@ CATALOGUE: Final = (
         label="reason", shown_by=_READERS),
     *_bean("ClusterRecord", shown_by=_CLUSTER, rows=(
         ("Age", "cluster_record_age_seconds", GAUGE,
-         "Time since the newest record of this cluster's volumes was computed."),
+         "Time since the latest record of this cluster's volumes was computed."),
         ("Run", "cluster_record_run", GAUGE,
          "When the pipeline that published that record was launched, in ms since the epoch."),
         ("Sequence", "cluster_record_sequence", GAUGE, "The number of that record in its run."),

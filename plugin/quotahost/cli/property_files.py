@@ -68,8 +68,8 @@ def read_broker_file(path: Path) -> BrokerFile:
     # If there are no providers, Kafka uses ${...} as it is written, so it is a value to check.
     has_providers = bool(everything.get("config.providers"))
     unresolved = {name for name, text in everything.items() if has_providers and REFERENCE.search(text)}
-    known = {n: text for n, text in everything.items() if n not in unresolved or not n.startswith(PREFIX)}
-    return BrokerFile(path, known, tuple(sorted(unresolved)))
+    resolved = {n: text for n, text in everything.items() if n not in unresolved or not n.startswith(PREFIX)}
+    return BrokerFile(path, resolved, tuple(sorted(unresolved)))
 
 
 def read_client_config(path: Path | None) -> dict[str, str]:

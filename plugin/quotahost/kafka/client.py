@@ -283,12 +283,12 @@ def _refuses(error: KafkaError) -> bool:
 
 def why(errors: Sequence[KafkaError]) -> str:
     """The reason why a client can't connect, in words; "" if none of these errors is known."""
-    known = [
+    reasons = [
         words for error in errors for sign, words in _WORDS.items()
         if sign == error.code() or (isinstance(sign, str) and sign in error.str())
     ]  # fmt: skip
-    known += [_CLOSED for error in errors if error.code() == KafkaError._ALL_BROKERS_DOWN]
-    return known[0] if known else ""
+    reasons += [_CLOSED for error in errors if error.code() == KafkaError._ALL_BROKERS_DOWN]
+    return reasons[0] if reasons else ""
 
 
 # ---- the plugins' login ----

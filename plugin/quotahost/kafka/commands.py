@@ -152,7 +152,7 @@ class Watching:
 
         Raises Unusable if the topic is denied or gone.
         """
-        newest: dict[bytes, bytes] = {}
+        latest: dict[bytes, bytes] = {}
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             for message in self._consumer.consume(500, left):
@@ -161,8 +161,8 @@ class Watching:
                     raise _failed(error, self._looks, "Read", self._options)
                 value = message.value()
                 if error is None and value is not None:
-                    newest[message.key() or b""] = value
-        return newest
+                    latest[message.key() or b""] = value
+        return latest
 
     def _partitions(self, topic: str, right: str) -> list[int]:
         try:

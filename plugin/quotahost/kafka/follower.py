@@ -161,7 +161,7 @@ class Follower:
     def _read(self, reader: Consumer, session: Session, assigned: set[int]) -> None:
         """Pass records on until the position or the login is lost, or the topic must be read again."""
         live, unread = False, set(assigned)  # unread: partitions whose end isn't reached yet
-        newest, behind = -1, dict[int, int]()  # of all records read: the largest timestamp, and the offsets behind them
+        latest, behind = -1, dict[int, int]()  # of all records read: the largest timestamp, and the offsets behind them
         then: _Place = -1, {}
         self._begins()
         last_record_at = looked_at = time.monotonic()
@@ -179,7 +179,7 @@ class Follower:
                     kind, at = message.timestamp()
                     # A timestamp of another kind comes from the writer's clock.
                     written_ms = at if kind == TIMESTAMP_LOG_APPEND_TIME else None
-                    newest, behind[message.partition() or 0] = max(newest, at), (message.offset() or 0) + 1
+                    latest, behind[message.partition() or 0] = max(latest, at), (message.offset() or 0) + 1
                     self._record(message.key(), message.value(), live, written_ms)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     self._connection.works()
@@ -197,8 +197,8 @@ class Follower:
                     self._context.log.info("topic %s is read", self._topic)
                 self.has_read = True
                 self._fault.healed()
-            if live and newest >= 0 and not then[1]:
-                then = newest, dict(behind)
+            if live and latest >= 0 and not then[1]:
+                then = latest, dict(behind)
 
     def _is_another(self, reader: Consumer, session: Session, assigned: set[int], then: _Place) -> bool:
         """Whether the topic is gone, has more partitions, or is a new one; librdkafka may read on without an error."""
@@ -210,15 +210,15 @@ class Follower:
         self._connection.works()  # in an empty topic only this shows that a fault is over
         return not current <= assigned or self._was_made_anew(reader, *then)
 
-    def _was_made_anew(self, reader: Consumer, newest: int, stood: dict[int, int]) -> bool:
-        """Whether a record with a timestamp above ``newest`` lies before ``stood``, the offsets when that was read.
+    def _was_made_anew(self, reader: Consumer, latest: int, stood: dict[int, int]) -> bool:
+        """Whether a record with a timestamp above ``latest`` lies before ``stood``, the offsets when that was read.
 
         In the same topic, a newer record would lie behind them. A consumer doesn't tell its topic's id, and each answer
         of confluent_kafka's Admin client that does leaks 176 bytes (2.16), which in a broker adds up for months.
         """
-        if not 0 <= newest < _NEVER:
+        if not 0 <= latest < _NEVER:
             return False
-        newer = [TopicPartition(self._topic, partition, newest + 1) for partition in stood]
+        newer = [TopicPartition(self._topic, partition, latest + 1) for partition in stood]
         try:
             found = reader.offsets_for_times(newer, timeout=_ANSWER)
         except KafkaException:  # the next check decides

@@ -114,7 +114,7 @@ class LatestRecord(Generic[P]):
                 # The record stays, infinitely old: its volumes apply until the standby source has answered.
                 self._kept = replace(self._kept, arrived_at=-math.inf)
 
-    def known(self) -> tuple[P | None, float]:
+    def read(self) -> tuple[P | None, float]:
         """The kept record and its age in seconds, infinite after a tombstone; (None, infinity) before any record."""
         # This reference is read once here, and always replaced as a whole, so a reader needs no lock.
         kept = self._kept

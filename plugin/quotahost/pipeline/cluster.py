@@ -107,7 +107,7 @@ class Kind(NamedTuple):
     stale: list[str]  # brokers without a fresh snapshot that are not expired
     offline: list[tuple[str, list[str]]]  # reporting brokers with their offline log directories
     budgets: list[tuple[str, bool, str]]  # for :func:`used_budgets`
-    newest: int | None  # the time of the latest snapshot, in ms since 1970; None for expired brokers
+    latest: int | None  # the time of the latest snapshot, in ms since 1970; None for expired brokers
     volumes: int  # the number of volumes of reporting brokers
     used_high: int  # the bytes that these volumes consume are used_high times 2 GiB, plus used_low
     used_low: int
@@ -156,7 +156,7 @@ def by_cluster(rows: Iterable[Row]) -> dict[str, list[Kind]]:
     clusters: dict[str, list[Kind]] = defaultdict(list)
     for row in rows:
         clusters[row["cluster"]].append(Kind(**row.asDict()))
-    return {name: kinds for name, kinds in clusters.items() if any(kind.newest is not None for kind in kinds)}
+    return {name: kinds for name, kinds in clusters.items() if any(kind.latest is not None for kind in kinds)}
 
 
 # ---- the record of a cluster -----------------------------------------------------------------------
@@ -184,9 +184,9 @@ def record(cluster: str, kinds: Sequence[Kind], rules: Rules, run: int, sequence
     listed = _fullest(fullest)
     factor = min(map(_factor, listed), default=2.0)  # no kind that is left out has a smaller factor
     budgets = used_budgets((told for kind in kinds for told in kind.budgets), registered)
-    newest = max(kind.newest for kind in kinds if kind.newest is not None)
+    latest = max(kind.latest for kind in kinds if kind.latest is not None)
     return ClusterRecord(
-        cluster, run, sequence, _time(kinds[0].at), _time(newest),
+        cluster, run, sequence, _time(kinds[0].at), _time(latest),
         len(serving), len(stale), len(missing),
         # A record of 10,000 silent brokers must stay small, so it has the first ids only, brokers in service first.
         tuple(sorted(stale, key=lambda broker: (bool(registered) and broker not in registered, broker))[:MAX_LISTED]),

@@ -64,10 +64,10 @@ def large_of_stranger(topic: str, broker: str, listed: Collection[str]) -> Colum
     A client that may write to a topic can invent brokers, and a query's state keeps each of them; this function bounds
     their size. ``topic`` belongs to the cluster that lists its brokers; ``broker`` is the column with the broker's id.
     """
-    known = F.from_json(F.lit(json.dumps(sorted(listed))), "ARRAY<STRING>")
+    ids = F.from_json(F.lit(json.dumps(sorted(listed))), "ARRAY<STRING>")
     large = F.octet_length("value") > MAX_OF_STRANGER
     # A tombstone has no length, hence coalesce.
-    return F.coalesce((F.col("topic") == topic) & large & ~F.array_contains(known, F.col(broker)), F.lit(False))
+    return F.coalesce((F.col("topic") == topic) & large & ~F.array_contains(ids, F.col(broker)), F.lit(False))
 
 
 # ---- where rows go ---------------------------------------------------------------------------------

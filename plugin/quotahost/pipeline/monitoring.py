@@ -47,14 +47,14 @@ class Progress:
         self._behind = gauge("records_behind", "Records that are not read yet", ["query"])
         self._state_rows = gauge("state_rows", "Brokers remembered", ["query"])
         self._state_bytes = gauge("state_bytes", "Memory that the state takes", ["query"])
-        self._age = gauge("age_seconds", "Age of the newest snapshot when the record was published", ["cluster"])
+        self._age = gauge("age_seconds", "Age of the latest snapshot when the record was published", ["cluster"])
         self._brokers = gauge("brokers", "Brokers that report, are stale, or are missing", ["cluster", "state"])
         self._volumes = gauge("volumes", "Volumes of the brokers that report", ["cluster"])
         self._capacity = gauge("capacity_bytes", "Sum of the volumes' capacities", ["cluster"])
         self._consumed = gauge("consumed_bytes", "Sum of the bytes that the volumes consume", ["cluster"])
         self._factor = gauge("factor", "Smallest factor by published limits, 1 without limits", ["cluster"])
         self._refused_so_far = 0
-        self._newest: dict[str, ClusterRecord] = {}
+        self._latest: dict[str, ClusterRecord] = {}
         self._lines: dict[str, LineLimit] = defaultdict(lambda: LineLimit(period=_EVERY))
 
     def serve(self, port: int, address: str) -> None:
@@ -63,9 +63,9 @@ class Progress:
 
     def made(self, record: ClusterRecord, standing_by: bool) -> None:
         """Take a record that was made; while ``standing_by``, the record is not published."""
-        cluster, before = record.cluster, self._newest.get(record.cluster)
+        cluster, before = record.cluster, self._latest.get(record.cluster)
         self.standing_by.set(standing_by)
-        self._newest[cluster] = record
+        self._latest[cluster] = record
         self._age.labels(cluster).set(_age(record) if record.newest_snapshot_at else math.nan)
         for name in ("reporting", "stale", "missing"):
             self._brokers.labels(cluster, name).set(getattr(record, name))
@@ -102,7 +102,7 @@ class Progress:
     def _log(self, record: ClusterRecord) -> None:
         log.info(
             "cluster %s: %d brokers report, %d stale, %d missing; %d volumes, %s of %s bytes; factor %s; "
-            "run %d, record %d, newest snapshot %s old; %d refused so far",
+            "run %d, record %d, latest snapshot %s old; %d refused so far",
             printable(record.cluster), *_counts(record)[:3], record.volume_count,
             f"{record.consumed:,}", f"{record.capacity:,}",
             "-" if record.smallest_factor is None else show_factor(record.smallest_factor),
@@ -116,8 +116,8 @@ def _counts(record: ClusterRecord) -> tuple[int, int, int, int]:
 
 def _age(record: ClusterRecord) -> float:
     """Return the seconds from the latest snapshot to the record's computation; 0 if there is no snapshot."""
-    newest = record.newest_snapshot_at or record.computed_at
-    return (record.computed_at - newest).total_seconds()
+    latest = record.newest_snapshot_at or record.computed_at
+    return (record.computed_at - latest).total_seconds()
 
 
 # ---- Spark's progress of a batch --------------------------------------------------------------------

@@ -103,13 +103,13 @@ class Queries:
         good = self._usage_records(self._task()).where("error IS NULL").where(recent)
         # Only brokers that the cluster has listed get shares, so large records of other brokers are dropped.
         good = good.where(~large_of_stranger(self._usage, "brokerId", self.listed))
-        newest = self._spark.sql(sql("usage"), good=good)
+        latest = self._spark.sql(sql("usage"), good=good)
 
         def of_topic(frame: DataFrame, number: int) -> None:
             # The state may have rows of a topic that is no longer read, so the topic is checked here.
             publish(frame.where(F.col("topic") == self._usage), number)
 
-        return self._start_complete("shares", newest, of_topic, SHARES_EVERY)
+        return self._start_complete("shares", latest, of_topic, SHARES_EVERY)
 
     def dead_letters(self) -> StreamingQuery:
         text = sql("refused", value_bytes=MAX_VALUE, key_bytes=MAX_KEY)

@@ -77,7 +77,7 @@ def shares(
     sequence: int,  # the number of the computation in the run
     *,
     expiry: timedelta,  # a broker whose usage is older has no share at all
-    known: Collection[str],  # ids of the brokers that the cluster has listed; other ids are a client's invention
+    listed: Collection[str],  # ids of the brokers that the cluster has listed; other ids are a client's invention
     partitions: int,  # the number of partitions of the shares topic
 ) -> DataFrame:
     """Return one record of shares for each broker that is not removed, in any order; ``usage`` is a batch, no stream.
@@ -87,7 +87,7 @@ def shares(
     """
     args: dict[str, Any] = {
         "now": now_ms, "validity": validity // MS, "expiry": expiry // MS,
-        "known": json.dumps(sorted(known)), "partitions": partitions,
+        "listed": json.dumps(sorted(listed)), "partitions": partitions,
         "run": run, "sequence": sequence, "computedAt": time_json(datetime.fromtimestamp(now_ms / 1000, UTC)),
         "floor": FLOOR, "shaved": SHAVED, "steps": STEPS, "version": VERSION,
         "clients": MAX_CLIENTS, "names": MAX_NAMES, "name": MAX_CLIENT,
@@ -102,14 +102,14 @@ class SharesPublisher:
     """
 
     def __init__(
-        self, options: Options, leadership: Leadership, clock: KafkaClock, known: Callable[[], Collection[str]],
+        self, options: Options, leadership: Leadership, clock: KafkaClock, listed: Callable[[], Collection[str]],
         partitions: Callable[[], int], monotonic: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         """Publish nothing yet.
 
-        Each batch calls ``known`` and ``partitions`` for the arguments of :func:`shares`; ``monotonic`` is in seconds.
+        Each batch calls ``listed`` and ``partitions`` for the arguments of :func:`shares`; ``monotonic`` is in seconds.
         """
-        self._options, self._leadership, self._clock, self._known = options, leadership, clock, known
+        self._options, self._leadership, self._clock, self._listed = options, leadership, clock, listed
         self._partitions, self._monotonic, self._client = partitions, monotonic, options.client()
         self._refresh = min(REFRESH, options.validity / 4).total_seconds()
         #: For each broker the hash of its record, the number of partitions, and the time when the record was written.
@@ -130,7 +130,7 @@ class SharesPublisher:
         # The state has one partition. coalesce tells Spark so, and Spark doesn't shuffle the rows again.
         found = shares(
             usage.coalesce(1), self._clock.now(), self._options.validity, run, self._sequence,
-            expiry=self._options.expiry, known=self._known(), partitions=partitions,
+            expiry=self._options.expiry, listed=self._listed(), partitions=partitions,
         )  # fmt: skip
         self._write(found, partitions)
 

@@ -119,12 +119,12 @@ def is_json(json: str) -> str:
     return f"({alone} AND NOT regexp_replace({json}, {_NO_HALF}, ' ') RLIKE {_SURROGATE})"
 
 
-def more_braces(json: str, known: str) -> str:
-    """Return SQL for whether a text doesn't end with a brace, or has other than the ``known`` number of closing braces.
+def more_braces(json: str, objects: str) -> str:
+    """Return SQL for whether a text doesn't end with a brace, or has not one closing brace for each object.
 
-    ``known`` is the number of objects that from_json has read. If the result is false, no text follows the object.
+    ``objects`` is their number, as from_json has read them. If the result is false, no text follows the object.
     """
-    return f"NOT endswith({json}, '}}') OR octet_length({json}) - octet_length(replace({json}, '}}', '')) <> {known}"
+    return f"NOT endswith({json}, '}}') OR octet_length({json}) - octet_length(replace({json}, '}}', '')) <> {objects}"
 
 
 # These are Java's regular expressions. Their quantifiers are possessive (++, *+), because others would cause a

@@ -89,12 +89,12 @@ def read_properties(properties: Mapping[str, str]) -> tuple[Settings, Translatio
     """
     translation = Translation(properties)
     given = {n.removeprefix(PREFIX): text for n, text in translation.properties.items() if n.startswith(PREFIX)}
-    known = {declaration.name: declaration for declaration in declared(Settings)}
+    by_name = {declaration.name: declaration for declaration in declared(Settings)}
     data: dict[str, Any] = {}
     # All problems are collected before any is raised, so that an operator sees all of them after one start.
     problems = list(translation.problems)
     for name, text in given.items():
-        path = _path(name, known)
+        path = _path(name, by_name)
         if isinstance(path, Problem):
             problems.append(path)
             continue
@@ -107,7 +107,7 @@ def read_properties(properties: Mapping[str, str]) -> tuple[Settings, Translatio
     except ValidationError as error:
         # If a default depends on a wrong value, the default's error is only a consequence.
         own = [details for details in error.errors() if details["type"] != "default_factory_not_called"]
-        problems += [_wrong(details, known.values(), given) for details in own]
+        problems += [_wrong(details, by_name.values(), given) for details in own]
     else:
         # Contradictions come last, because they aren't known while one of the properties is wrong.
         problems += _contradictions(settings)
@@ -117,7 +117,7 @@ def read_properties(properties: Mapping[str, str]) -> tuple[Settings, Translatio
     return settings, translation
 
 
-def _path(name: str, known: Mapping[str, Property]) -> tuple[str, ...] | Problem:
+def _path(name: str, by_name: Mapping[str, Property]) -> tuple[str, ...] | Problem:
     for prefix, (attribute, count, form) in _FAMILIES.items():
         # The dot is added, so that the bare name of a family (kafka=...) is reported as incomplete, not as unknown.
         if f"{name}.".startswith(prefix):
@@ -126,28 +126,28 @@ def _path(name: str, known: Mapping[str, Property]) -> tuple[str, ...] | Problem
             if len(parts) == count and all(parts):
                 return (attribute, *parts)
             return Problem(PREFIX + name, f"is incomplete; write {PREFIX}{prefix}{form}", unknown=True)
-    if name in known:
-        return known[name].path
+    if name in by_name:
+        return by_name[name].path
     # The value of an unknown property is not shown, because the property may be a misspelt secret.
-    wrong = f"no longer exists: {REMOVED[name]}" if name in REMOVED else _unknown(name, known)
+    wrong = f"no longer exists: {REMOVED[name]}" if name in REMOVED else _unknown(name, by_name)
     return Problem(PREFIX + name, wrong, unknown=True)
 
 
-def _unknown(name: str, known: Iterable[str]) -> str:
-    like = nearest(name, [*(k for k in known if not k.endswith("*")), *SYNONYMS])
+def _unknown(name: str, names: Iterable[str]) -> str:
+    like = nearest(name, [*(k for k in names if not k.endswith("*")), *SYNONYMS])
     remove = "remove it; `quotahost properties` lists all properties"
     return f"unknown property; {f'did you mean {PREFIX}{like}?' if like else remove}"
 
 
-def _wrong(details: ErrorDetails, known: Iterable[Property], given: Mapping[str, str]) -> Problem:
+def _wrong(details: ErrorDetails, properties: Iterable[Property], given: Mapping[str, str]) -> Problem:
     location = details["loc"]
     whole = ".".join(map(str, location))
     why = reason(details)
     # If several properties don't fit together, pydantic names only their model. The problem then names the first of
     # these properties that the reason mentions, or else the first one.
-    among = [p.name for p in known if p.path[: len(location)] == location and p.name in given]
+    among = [p.name for p in properties if p.path[: len(location)] == location and p.name in given]
     first = next((name for name in among if name in why.split()), next(iter(among), whole))
-    name = next((p.name for p in known if p.path == location[: len(p.path)]), first)
+    name = next((p.name for p in properties if p.path == location[: len(p.path)]), first)
     return Problem(PREFIX + name, why, given.get(name))
 
 
@@ -265,8 +265,8 @@ def _family(declaration: Property, values: Mapping[str, Any], models: Models | N
         if isinstance(value, dict):  # plugin.NAME.*
             model = (models or {}).get(name)
             for key, text in value.items():
-                known = models is None or key in property_names(model)
-                shown = redact(text, secret_values({key: text}, model)) if known else HIDDEN
+                is_declared = models is None or key in property_names(model)
+                shown = redact(text, secret_values({key: text}, model)) if is_declared else HIDDEN
                 yield Row(f"{PREFIX}plugin.{name}.{key}", shown, _SET)
         else:
             # All values of kafka.* and static.kafka.admin.* are secrets.

@@ -249,7 +249,7 @@ class EnforcementSettings(Frozen):
     """What applies while the state of the disks is unknown or the host does not answer. With OPEN, the quotas that the
     broker remembers stay in force."""
     validity: types.Validity = declare("validity", default="1m")
-    """How old the host's last sign of life, and the newest state of the disks, may be before `fallback.action`
+    """How old the host's last sign of life, and the latest state of the disks, may be before `fallback.action`
     applies. At least `1s`."""
     startup_grace: Duration = declare("startup.grace", default="1m")
     """How long after its start a broker waits for the first state of the disks."""

@@ -83,14 +83,14 @@ def read_section(name: str, section: Mapping[str, str], model: type[BaseModel] |
             needless = f"the plugin {name!r} has no properties; remove it, or give all plugins of this name one Section"
             raise SettingsError([Problem(prefix + key, needless, unknown=True) for key in section])
         return None
-    known = property_names(model)
+    declared = property_names(model)
     # A model that allows extra fields takes any property.
     is_open = model.model_config.get("extra") == "allow"
     #: Names of earlier versions, and for each what to do instead; a section may declare them as a ClassVar.
     removed: Mapping[str, str] = getattr(model, "removed", {})
-    problems = [] if is_open else [_unknown(prefix, key, known, removed) for key in section if key not in known]
+    problems = [] if is_open else [_unknown(prefix, key, declared, removed) for key in section if key not in declared]
     # Unknown names are left out: the model would report them again, and without the nearest name.
-    given = {known[k][0] if k in known else k: text for k, text in section.items() if is_open or k in known}
+    given = {declared[k][0] if k in declared else k: text for k, text in section.items() if is_open or k in declared}
     try:
         values = model.model_validate(given)
     except ValidationError as error:
@@ -101,10 +101,10 @@ def read_section(name: str, section: Mapping[str, str], model: type[BaseModel] |
     return values
 
 
-def _unknown(prefix: str, key: str, known: Iterable[str], removed: Mapping[str, str]) -> Problem:
+def _unknown(prefix: str, key: str, declared: Iterable[str], removed: Mapping[str, str]) -> Problem:
     if key in removed:
         return Problem(prefix + key, f"was removed: {removed[key]}", unknown=True)
-    hint = meant(key, known, f"remove it; the plugin knows: {', '.join(known) or 'none'}", before=prefix)
+    hint = meant(key, declared, f"remove it; the plugin knows: {', '.join(declared) or 'none'}", before=prefix)
     return Problem(prefix + key, f"unknown property; {hint}", unknown=True)
 
 

@@ -159,7 +159,7 @@ def _check_answers(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> 
         "client_quota_changed()": [partial(host.client_quota, change) for change in CLIENT_QUOTAS],
         "tick()": [partial(_from_memory, host, "tick()", tick)] if callable(tick) else [],
     }
-    begin, known = _first_answers(host, clients)
+    begin, earlier = _first_answers(host, clients)
     for after, calls in events.items():
         for call in calls:
             call()
@@ -169,7 +169,7 @@ def _check_answers(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> 
             raise ContractBroken(10, "quota() must not call answers_changed: the broker would ask again and again")
         # A needless announcement costs only a question; a missing announcement leaves a client with its old quota.
         for (client, quota_type), answer in answers.items():
-            before = known[client, quota_type]
+            before = earlier[client, quota_type]
             heard = any(p in (None, client.principal) and c in (None, client.client_id) for p, c in announced)
             if answer != before and not heard:
                 raise ContractBroken(
@@ -177,7 +177,7 @@ def _check_answers(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> 
                     f"after {after} the {quota_type} quota of {_named(client)} is {answer} and no longer "
                     f"{before}, without a call of answers_changed for it: the broker would keep the old quota",
                 )
-        begin, known = len(host.announced), answers
+        begin, earlier = len(host.announced), answers
 
 
 def _first_answers(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> tuple[int, Answers]:

@@ -158,7 +158,7 @@ def test_a_topic_is_held_while_a_replica_is_on_the_full_disk_wherever_its_leader
         eventually(lambda: "broker 1, volume" in causes(first))
 
 
-def newest_records(node: KafkaNode) -> dict[str, tuple[bytes, bytes]]:
+def latest_records(node: KafkaNode) -> dict[str, tuple[bytes, bytes]]:
     """The key and value of the topic's latest record, by broker."""
     return {key.decode(errors="replace"): (key, value) for key, value in records(node, TOPIC)}
 
@@ -167,8 +167,8 @@ def newest_records(node: KafkaNode) -> dict[str, tuple[bytes, bytes]]:
 def test_snapshots_are_records_of_the_proposals_schema_in_a_compacted_topic_of_three_replicas(cluster: Cluster) -> None:
     node = cluster.brokers[0]
     schema = json.loads((Path(snapshot_records.__file__).parent / "schemas/snapshot.json").read_text())
-    eventually(lambda: set(newest_records(node)) == {"1", "2", "3"})
-    for broker, (key, value) in newest_records(node).items():
+    eventually(lambda: set(latest_records(node)) == {"1", "2", "3"})
+    for broker, (key, value) in latest_records(node).items():
         snapshot = json.loads(value)
         Draft7Validator(schema).validate(snapshot)
         assert snapshot["brokerId"] == broker == key.decode()
@@ -195,7 +195,7 @@ def test_a_broker_that_is_down_for_longer_than_validity_stops_nobody_but_in_the_
     alter_broker_config(first, {STRICT: "unknown"})
     wait_for_state(cluster, PAUSE, but=third)
     eventually(lambda: (gauge(first, "Factor", "LackOfData"), gauge(first, "Factor", "Unknown")) == (1, 1))
-    first.wait_for_log("-> PAUSE: .*broker 3: its newest snapshot is older", start=start)
+    first.wait_for_log("-> PAUSE: .*broker 3: its latest snapshot is older", start=start)
     alter_broker_config(first, {STRICT: None})
     wait_for_state(cluster, OPEN, but=third)
     eventually(lambda: (gauge(first, "Factor", "LackOfData"), gauge(first, "Factor", "Unknown")) == (0, 0))
@@ -250,7 +250,7 @@ def test_a_broker_that_restarts_in_a_pause_appends_nothing(cluster: Cluster) -> 
 @pytest.mark.proves("faults.hostile-record")
 def test_hostile_records_are_refused_and_counted_and_change_no_state(cluster: Cluster) -> None:
     node = cluster.brokers[0]
-    good = newest_records(node)["1"][1]
+    good = latest_records(node)["1"][1]
     unknown = good.replace(b'"schemaVersion":1', b'"schemaVersion":99')
     refused = {"json": b"{", "schema": b"{}", "key": good, "version": unknown, "size": b"x" * 300_000}
     before = refused_records(node, "stranger")  # other tests write as brokers that don't exist, too
@@ -282,7 +282,7 @@ def test_a_deleted_topic_is_made_again_and_protection_goes_on(cluster: Cluster) 
     admin = AdminClient(cluster.client_config(client_id="harness"))
     delete_topics(cluster, TOPIC, timeout=60)
     eventually(lambda: TOPIC in admin.list_topics(timeout=30).topics)
-    eventually(lambda: set(newest_records(cluster.brokers[0])) == {"1", "2", "3"})
+    eventually(lambda: set(latest_records(cluster.brokers[0])) == {"1", "2", "3"})
     wait_for_state(cluster, OPEN)
     disk_of_broker_1_is_full(cluster)
 

@@ -48,7 +48,7 @@ class FakePipeline(Background):
         super().__init__()
         self._cluster, self._validity = cluster, validity
         self._run_id = int(time.time() * 1000)
-        self._newest: dict[str, Sample] = {}
+        self._latest: dict[str, Sample] = {}
         self.sequence = 0
 
     def _run(self) -> None:
@@ -61,8 +61,8 @@ class FakePipeline(Background):
             for message in messages:
                 if message.error() is None:
                     snapshot = decode(message.key(), message.value() or b"")
-                    self._newest[snapshot.broker] = Sample(datetime.now(UTC), 0, snapshot)
-            if self._newest and len(messages) < BATCH:
+                    self._latest[snapshot.broker] = Sample(datetime.now(UTC), 0, snapshot)
+            if self._latest and len(messages) < BATCH:
                 record = self._record()
                 producer.produce(TOPIC, key=record.cluster.encode(), value=encode(record))
             producer.poll(0)
@@ -72,7 +72,7 @@ class FakePipeline(Background):
 
     def _record(self) -> ClusterRecord:
         self.sequence += 1
-        known = {(SNAPSHOTS, broker): Known(newest, None) for broker, newest in self._newest.items()}
+        known = {(SNAPSHOTS, broker): Known(latest, None) for broker, latest in self._latest.items()}
         rules = Rules("", timedelta(seconds=self._validity))
         (record,) = rollup(known, rules, self._run_id, self.sequence, int(time.time() * 1000))
         return record
@@ -93,7 +93,7 @@ class FakeShares(Background):
         self._config = {**config, "log_level": 4, "topic.metadata.refresh.interval.ms": 500}
         self.partitions = self.sequence = 0
         self._run_ms = int(time.time() * 1000)
-        self._newest: dict[str, Usage] = {}
+        self._latest: dict[str, Usage] = {}
 
     def _run(self) -> None:
         consumer = Consumer({**self._config, "group.id": "pipeline", "enable.auto.commit": False})
@@ -103,7 +103,7 @@ class FakeShares(Background):
             for message in consumer.consume(500, 0.5):
                 if message.error() is None:
                     usage = usage_records.decode(message.key(), message.value() or b"")
-                    self._newest[usage.broker] = usage
+                    self._latest[usage.broker] = usage
             self.sequence += 1
             self._publish(producer)
         consumer.close()
@@ -111,8 +111,8 @@ class FakeShares(Background):
     def _publish(self, producer: Producer) -> None:
         now = datetime.now(UTC)
         self.partitions = len(producer.list_topics(SHARES, timeout=60).topics[SHARES].partitions)
-        silent = {each.broker for each in self._newest.values() if now - each.captured_at > SHARES_VALIDITY}
-        for broker, row in shares(self._newest.values(), silent).items():
+        silent = {each.broker for each in self._latest.values() if now - each.captured_at > SHARES_VALIDITY}
+        for broker, row in shares(self._latest.values(), silent).items():
             record = Shares(broker, self._run_ms, self.sequence, now, row)
             partition = share_records.partition_of(broker, self.partitions)
             producer.produce(SHARES, key=broker, value=share_records.encode(record), partition=partition)

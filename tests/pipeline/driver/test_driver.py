@@ -29,7 +29,7 @@ from quotahost.records.topics import SHARES
 from quotahost.records.usage import ClientKey, Used
 from tests.broker.support.node import listener_properties
 from tests.pipeline.records import volume
-from tests.pipeline.topics import Snapshots, dead_letters, newest, published, read_all
+from tests.pipeline.topics import Snapshots, dead_letters, latest, published, read_all
 from tests.skips import COULD_NOT_RUN
 
 pytestmark = pytest.mark.driver
@@ -72,7 +72,7 @@ class Story:
 
     def wait(self) -> None:
         used = sum(self._sizes.values())
-        eventually(lambda: (found := newest(self._node.bootstrap)) and found.consumed == used, PATIENCE)
+        eventually(lambda: (found := latest(self._node.bootstrap)) and found.consumed == used, PATIENCE)
 
     def check_what_was_published(self) -> None:
         orders = [(each.run, each.sequence) for each in published(self._node.bootstrap)]
@@ -116,7 +116,7 @@ def test_of_two_pipelines_the_one_launched_last_wins_and_both_say_so(node: Kafka
             Snapshots(node.bootstrap).use("1", Used(*KEY, 1.0, None, 1e6))
             eventually(lambda: first.metric("rows_total", query="shares") >= 1, PATIENCE)
         # The first pipeline goes on, with a new run.
-        eventually(lambda: (found := newest(node.bootstrap)) and found.run > winner and found.reporting, PATIENCE)
+        eventually(lambda: (found := latest(node.bootstrap)) and found.run > winner and found.reporting, PATIENCE)
 
 
 @pytest.mark.proves("faults.two-pipelines")

@@ -69,7 +69,7 @@ def test_the_worst_are_those_that_will_be_fullest(
     spark: SparkSession, history: Path, question: dict[str, Any], expected: list[str], known: int
 ) -> None:
     made = found(spark, history, **question)
-    assert ([curve.name.broker for curve in made.curves], made.known) == (expected, known)
+    assert ([curve.name.broker for curve in made.curves], made.reported) == (expected, known)
 
 
 def test_a_volume_counts_by_its_hard_limit_or_else_its_capacity_and_one_that_empties_as_it_is(
@@ -96,7 +96,7 @@ def test_a_range_has_its_first_time_not_its_last_and_opens_no_other_days_of_whic
     begin = NOON.timestamp()
     made = found(spark, tmp_path, since=begin, until=begin + 120)
     assert (made.since, made.until) == (begin, begin + 60)
-    assert made.curves[0].newest.last == 60
+    assert made.curves[0].latest.last == 60
     every = report(tmp_path, tmp_path / "r.html")
     assert (every.exit_code, "broken.parquet" in every.stderr, "\n  -> if a file" in every.stderr) == (2, True, True)
     assert "\tat org" not in every.stderr
@@ -130,7 +130,7 @@ def test_a_day_is_drawn_by_at_most_500_buckets_that_keep_each_peak_and_dip(spark
     (curve,) = found(spark, written(spark, day, tmp_path)).curves
     assert 400 < len(curve.buckets) <= 500
     assert (min(bucket.low for bucket in curve.buckets), max(bucket.high for bucket in curve.buckets)) == (100, 900)
-    assert curve.newest.at == (NOON + timedelta(minutes=24 * 60 - 1)).timestamp()
+    assert curve.latest.at == (NOON + timedelta(minutes=24 * 60 - 1)).timestamp()
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_more_readings_than_fit_are_thinned_out(spark: SparkSession, hour: Path)
     every, some = (everything(spark, question, most=most) for most in (1000, 20))
     assert [len(curve.buckets) for curve in every.curves] == [60, 60]
     assert all(8 <= len(curve.buckets) <= 11 for curve in some.curves)
-    assert [curve.newest for curve in some.curves] == [curve.newest for curve in every.curves]
+    assert [curve.latest for curve in some.curves] == [curve.latest for curve in every.curves]
     assert some.since == min(curve.buckets[0].at for curve in some.curves), "no replay begins with a gap"
 
 

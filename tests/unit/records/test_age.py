@@ -116,24 +116,24 @@ class World(Clocks):
 
     def __init__(self) -> None:
         super().__init__()
-        self.newest: LatestRecord[ClusterRecord] = LatestRecord(self.clock, self.wall)
+        self.latest: LatestRecord[ClusterRecord] = LatestRecord(self.clock, self.wall)
 
     def arrives(self, run: int, sequence: int, live: bool = True) -> str:
         """The reason why the record is refused; "" if it is taken."""
         try:
-            self.newest.take(ClusterRecord("c", run, sequence, MADE_AT), live, VALID)
+            self.latest.take(ClusterRecord("c", run, sequence, MADE_AT), live, VALID)
         except Refused as refused:
             return refused.reason
         return ""
 
     @property
     def kept(self) -> tuple[int, int] | None:
-        known = self.newest.known()[0]
+        known = self.latest.read()[0]
         return None if known is None else (known.run, known.sequence)
 
     @property
     def age(self) -> float:
-        return self.newest.known()[1]
+        return self.latest.read()[1]
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def world() -> World:
 
 
 def test_a_record_of_the_pipeline_is_as_old_as_its_computation(world: World) -> None:
-    world.newest.take(ClusterRecord("c", 1, 1, world.at(-20)), True, VALID, round(WALL * 1000))
+    world.latest.take(ClusterRecord("c", 1, 1, world.at(-20)), True, VALID, round(WALL * 1000))
     assert world.age == 20
     world.passes(5)
     assert world.age == 25
@@ -170,15 +170,15 @@ def test_once_the_kept_record_is_too_old_the_next_to_arrive_replaces_it_whatever
 
 
 def test_after_a_tombstone_the_record_is_stale_and_the_next_replaces_it(world: World) -> None:
-    world.newest.remove()
-    assert world.newest.known() == (None, math.inf), "nothing is known before the first record"
+    world.latest.remove()
+    assert world.latest.read() == (None, math.inf), "nothing is known before the first record"
     world.arrives(2, 5)
     world.passes(1)
-    world.newest.remove()
+    world.latest.remove()
     assert (world.kept, world.age) == ((2, 5), math.inf)
     world.arrives(2, 5, live=False)
     assert world.age == 1, "a record that is read again after its tombstone keeps its age"
-    world.newest.remove()
+    world.latest.remove()
     assert world.arrives(1, 1) == ""
     assert (world.kept, world.age) == ((1, 1), 0)
 
@@ -202,7 +202,7 @@ def test_one_clock_that_is_hours_behind_makes_nobody_refuse_the_pipeline(
     """The clock is that of the reading broker, or of the leader that gives Kafka's timestamps."""
     run = int(WALL * 1000)
     world.wall.now += reader
-    world.newest.take(ClusterRecord("c", run, 1, MADE_AT), True, VALID, run + leader * 1000)
+    world.latest.take(ClusterRecord("c", run, 1, MADE_AT), True, VALID, run + leader * 1000)
     assert world.kept == (run, 1)
     with pytest.raises(Refused, match="lies in the future"):
-        world.newest.take(ClusterRecord("c", run + 3_700_000, 1, MADE_AT), True, VALID, run + leader * 1000)
+        world.latest.take(ClusterRecord("c", run + 3_700_000, 1, MADE_AT), True, VALID, run + leader * 1000)

@@ -113,10 +113,10 @@ class BudgetSizes:
         budget, read, kept = (self.wanted or {}).get(name), self._read, self._kept
         if budget is None or not kept:
             return []
-        known, sizes = Topics([budget]), Counter[str]()
+        of_budget, sizes = Topics([budget]), Counter[str]()
         grown: dict[str, list[int]] = defaultdict(list)
         for (topic, partition), replica in read.replicas.items():
-            if (budget.replicas or replica.counts) and known.budgets(topic):
+            if (budget.replicas or replica.counts) and of_budget.budgets(topic):
                 sizes[topic] += replica.size
                 if before := kept[0].replicas.get((topic, partition)):
                     grown[topic].append(replica.size - before.size)

@@ -115,12 +115,12 @@ def formatted(directories: Iterable[str]) -> set[str]:
 
 def _names(stores: Mapping[int, str], mounts: Mapping[int, _Mount]) -> dict[int, str]:
     """Name each store after its device, such as /dev/sda1, or its mount point if that is no path or not unique."""
-    known = {device: mounts.get(device, _UNSEEN._replace(point=directory)) for device, directory in stores.items()}
-    times = Counter(mount.source for mount in known.values())
+    found = {device: mounts.get(device, _UNSEEN._replace(point=directory)) for device, directory in stores.items()}
+    times = Counter(mount.source for mount in found.values())
     # A tmpfs has no device, and all file systems of one ZFS pool name the same device.
     return {
         device: mount.source if mount.source.startswith("/") and times[mount.source] == 1 else mount.point
-        for device, mount in known.items()
+        for device, mount in found.items()
     }
 
 

@@ -50,7 +50,7 @@ class DiskMonitor:
         self._thread: Periodic | None = None
         self._looked = threading.Event()
         # One tuple has time and state and is replaced as a whole, so readers take no lock and wait for no disk.
-        self._newest: tuple[float, DiskState | None] = (clock(), None)
+        self._latest: tuple[float, DiskState | None] = (clock(), None)
         self._read_at, self._unreadable = -math.inf, dict[str, str]()  # log directories whose disk fails, and why
         #: Log directories in which a look found ``meta.properties``; Kafka writes it before it creates the callback.
         self._formatted = set(self._directories if shown else ())
@@ -66,7 +66,7 @@ class DiskMonitor:
         """Start the thread if it doesn't run, and return self. The first call waits at most 1 s for the first look."""
         if self._thread is None:
             # Until the first look, the age counts from now and not from the host's start.
-            self._newest = (self._clock(), None)
+            self._latest = (self._clock(), None)
             start = partial(start_daemon, at_end=self._after_look)
             self._thread = Periodic("disks", self._try, lambda: self._settings().volumes_period.total_seconds(), start)
             self._looked.wait(_LOOK_WITHIN)
@@ -80,7 +80,7 @@ class DiskMonitor:
             self._looked.wait(_LOOK_WITHIN)
 
     def latest(self) -> tuple[float, DiskState | None]:
-        looked_at, disks = self._newest
+        looked_at, disks = self._latest
         return self._clock() - looked_at, disks
 
     def known(self) -> ClusterVolumes:
@@ -101,7 +101,7 @@ class DiskMonitor:
         disks = self._with_topics(self._with_limits(disks))
         self.cluster_id = self.cluster_id or cluster_id(self._directories)
         self.budgets.look([place for place, _ in disks.places])
-        self._newest = (looked_at, disks)
+        self._latest = (looked_at, disks)
         self._shown.show({v.name: {"Capacity": v.capacity, "Consumed": v.consumed} for v in disks.volumes})
         self._metrics.gauge("LogDirs", "", "Offline", len(disks.offline))
 
@@ -140,8 +140,8 @@ class DiskMonitor:
         if not overrides:
             return disks
         # An override may name an offline directory, or a volume that an offline directory hides.
-        known = dict.fromkeys(self._directories, "") | dict(disks.places)
-        matched = match(overrides, [volume.name for volume in disks.volumes], known)
+        places = dict.fromkeys(self._directories, "") | dict(disks.places)
+        matched = match(overrides, [volume.name for volume in disks.volumes], places)
         strangers = [f"{printable(n)} is neither a volume nor a log directory here" for n in matched.unmatched]
         for problem in [*matched.conflicts, *([] if disks.offline else strangers)]:
             if problem not in self._logged:

@@ -122,8 +122,8 @@ class NewClients:
         tried, others = self._trial.resolve(client, table)
         would = tuple([one if one.code != NEWCOMER and one.supplier in self._in_shadow else None for one in tried])
         # Ignore a None of the suppliers in shadow: with EACH, Java would ask the suppliers in force more often.
-        known = distinct if distinct is None or others is None else table.union([distinct, others])
-        return table.row(_measured(answers, would), known, would)
+        ids = distinct if distinct is None or others is None else table.union([distinct, others])
+        return table.row(_measured(answers, would), ids, would)
 
 
 def _note(these: set[Whom], whom: Whom) -> None:
@@ -268,16 +268,16 @@ class AnswerTable:
         """A supplier's quota as Java takes it. Raises TypeError if it is no Quota."""
         # The key is the quota's id(): a supplier has few quotas, and hashing or checking a quota takes longer.
         key = (id(quota), supplier)
-        known = self._quotas.get(key)
-        if known is None:
+        kept = self._quotas.get(key)
+        if kept is None:
             # A wrong type must count as the supplier's failure (contract, sentence 6), not later as the host's.
             if not isinstance(quota, Quota):
                 raise TypeError(f"a supplier must answer a Quota or None, not {quota!r:.200}")
             kind, group = quota.scope.kind, quota.scope.name
             rate = None if quota.rate is None else float(quota.rate)
             # Keep the quota itself, too, so that no other quota gets its id().
-            known = self._quotas[key] = quota, Answer(kind.value, rate, group, supplier)
-        return known[1]
+            kept = self._quotas[key] = quota, Answer(kind.value, rate, group, supplier)
+        return kept[1]
 
     def frozen(self, ids: Collection[str]) -> frozenset[str]:
         """The client-ids that a supplier returned. Raises TypeError if ``ids`` is no collection of strings."""

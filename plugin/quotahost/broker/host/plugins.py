@@ -158,8 +158,8 @@ class PluginSet:
 
 def apart(plugins: Iterable[LoadedPlugin], others: Iterable[LoadedPlugin]) -> list[LoadedPlugin]:
     """The plugins that are not in ``others``, compared by identity: a plugin's class may define its own equality."""
-    known = {id(loaded.plugin) for loaded in others}
-    return [loaded for loaded in plugins if id(loaded.plugin) not in known]
+    ids = {id(loaded.plugin) for loaded in others}
+    return [loaded for loaded in plugins if id(loaded.plugin) not in ids]
 
 
 def _section_text(plugin: LoadedPlugin, settings: Settings) -> dict[str, str]:

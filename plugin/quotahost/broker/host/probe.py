@@ -93,38 +93,38 @@ def facts() -> "list[tuple[str, str]]":
     return found + [("path", p) for p in path]
 
 
-def problems(known: "dict[str, str]", quotahost: str, jpype: str, process: str) -> "Iterator[tuple[str, str]]":
+def problems(told: "dict[str, str]", quotahost: str, jpype: str, process: str) -> "Iterator[tuple[str, str]]":
     """Yield each reason why a broker can't start the Python with these facts, and the remedy."""
-    version = known["version"]
+    version = told["version"]
     major, minor = map(int, version.split(".")[:2])
     if (major, minor) < (3, 11):
         yield f"it is Python {version}; 3.11 or newer is needed", "name another Python"
         return
-    if known["free-threaded"] == "true":  # JPype doesn't support it
+    if told["free-threaded"] == "true":  # JPype doesn't support it
         yield "it is a free-threaded build, which quotahost does not support", "name an ordinary build of Python"
         return
-    install = f"{shlex.quote(known['executable'])} -m pip install quotahost-{quotahost or 'VERSION'}-py3-none-any.whl"
-    if not known["quotahost"]:
+    install = f"{shlex.quote(told['executable'])} -m pip install quotahost-{quotahost or 'VERSION'}-py3-none-any.whl"
+    if not told["quotahost"]:
         yield "quotahost is not installed there", install
     # A child needs neither libpython nor JPype, and its first call tells the protocol version of its quotahost.
     if process == "child":
         return
     # The jar carries org.jpype, which fits exactly one version of jpype1.
     for name, needed in (("quotahost", quotahost), ("jpype1", jpype)):
-        if needed and known[name] not in ("", needed):
+        if needed and told[name] not in ("", needed):
             ours = "put its own jar into Kafka's libs (`quotahost install`)"
-            yield f"it has {name} {known[name]}, this jar needs {needed}", f"{ours}, or {install}"
-    if not known["jpype1"]:
+            yield f"it has {name} {told[name]}, this jar needs {needed}", f"{ours}, or {install}"
+    if not told["jpype1"]:
         yield "jpype1 is not installed there", install
     child = "or set client.quota.callback.python.process=child"
-    if not known["libpython"]:
+    if not told["libpython"]:
         # The shim opens libpython by dlopen, so a Python that is linked statically can't run in a JVM.
         yield (
-            f"no shared libpython found ({known['build']})",
+            f"no shared libpython found ({told['build']})",
             f"Debian, Ubuntu: apt install libpython3.{minor}; pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared pyenv "
             f"install --force {version}; or name a Python of uv or conda, which have one; {child}",
         )
-    if known["quotahost"] and not known["attach"]:
+    if told["quotahost"] and not told["attach"]:
         text = "its quotahost has no library for this platform that loads Python into the broker's process"
         yield text, f"use linux x86-64 or aarch64 (glibc or musl), macOS x86-64 or arm64; {child}"
 

@@ -235,16 +235,16 @@ class Pauses:
         aware = plugin if isinstance(plugin, LimitAware) else None
         for volume in volumes:
             key = volume.broker, volume.name
-            known = key in self._held
+            was_held = key in self._held
             try:
                 # Factor() raises for a number outside 0..1, and this is the policy's failure (contract, sentence 6).
                 factor = Factor(plugin.quota_factor(volume)).value
                 until = None
-                if aware is not None and (known or factor == 0):
-                    until = self._until(name, aware, share, volume, known)
+                if aware is not None and (was_held or factor == 0):
+                    until = self._until(name, aware, share, volume, was_held)
             except BaseException as error:  # see plugins.Guard
                 failure = failure or (volume, error)
-                if known:
+                if was_held:
                     held.add(key)
                 continue
             if until is not None:
@@ -253,8 +253,8 @@ class Pauses:
         self._held = held
         return judged, failure
 
-    def _until(self, name: str, aware: LimitAware, share: float, volume: Volume, known: bool) -> int | None:
-        """The bytes used at which the volume's PAUSE ends. ``known``: the volume is in a PAUSE already.
+    def _until(self, name: str, aware: LimitAware, share: float, volume: Volume, was_held: bool) -> int | None:
+        """The bytes used at which the volume's PAUSE ends. ``was_held``: the volume is in a PAUSE already.
 
         None if there is no PAUSE, or if the policy has no limits for the volume or fails.
         """
@@ -265,7 +265,7 @@ class Pauses:
         if limits is None:
             return None
         ends = limits.lets_go_at(share)
-        return ends if limits.breaches_hard(volume.consumed) or (known and volume.consumed > ends) else None
+        return ends if limits.breaches_hard(volume.consumed) or (was_held and volume.consumed > ends) else None
 
 
 # ---- this broker's volumes in the metrics ----------------------------------------------------------------------

@@ -176,11 +176,11 @@ _JVM_OPTIONS: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS",
 def check_version(kafka_home: Path) -> Finding:
     """Whether quotahost was tested with this Kafka, whose version is in the names of its jars."""
     libs = kafka_home / "libs"
-    known = next(filter(None, (_JAR.fullmatch(jar.name) for jar in sorted(libs.glob("kafka-clients-*.jar")))), None)
-    if known is None:
+    match = next(filter(None, (_JAR.fullmatch(jar.name) for jar in sorted(libs.glob("kafka-clients-*.jar")))), None)
+    if match is None:
         return note(f"Kafka's version is not known: no kafka-clients-VERSION.jar in {libs}")
-    text = ".".join(known.groups())
-    if not TRIED[0] <= (int(known[1]), int(known[2])) <= TRIED[1]:
+    text = ".".join(match.groups())
+    if not TRIED[0] <= (int(match[1]), int(match[2])) <= TRIED[1]:
         return weak(f"Kafka {text}: quotahost was tested with 4.0 to 4.4 only", "look for a newer quotahost")
     return good(f"Kafka {text}")
 

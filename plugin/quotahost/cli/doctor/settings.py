@@ -390,11 +390,11 @@ def _volumes(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     disks = read_disks(broker.get("node.id"), here)
     volumes = {volume.name: volume for volume in disks.volumes}
     # A directory that doesn't exist here gets "" as its volume, so that its override doesn't count as unmatched.
-    known = dict.fromkeys(log_dirs(broker.properties), "") | dict(disks.places)
-    matched = match(overrides, list(volumes), known)
+    places = dict.fromkeys(log_dirs(broker.properties), "") | dict(disks.places)
+    matched = match(overrides, list(volumes), places)
     for name in matched.unmatched:
         text = f"{printable(name)} is no volume or log directory of this broker, so the entry has no effect"
-        yield weak(f"static.storage.overrides: {text}", f"name one of {', '.join([*known, *volumes])}")
+        yield weak(f"static.storage.overrides: {text}", f"name one of {', '.join([*places, *volumes])}")
     for text in matched.conflicts:
         yield weak(f"static.storage.overrides: {text}", "write the limits of a volume in one entry")
     for volume in disks.volumes:

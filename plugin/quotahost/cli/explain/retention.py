@@ -32,7 +32,7 @@ class Segment(NamedTuple):
 
     length: int  # bytes of its records
     used: int  # bytes that the segment and its indexes take on the disk
-    newest: float  # the timestamp of its latest record, in seconds since 1970
+    latest: float  # the timestamp of its latest record, in seconds since 1970
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def cut(topic: str, kept: Retention, partitions: Iterable[str], now: float | Non
             for segment in log[:-1]:
                 left -= segment.length
                 # For a retention by size, the time counts from the segment's end, which is after its latest record.
-                age = now - segment.newest
+                age = now - segment.latest
                 is_past = left >= limit and (not lately or age > lately) if kept.by_size else age > limit + lately
                 if not is_past:
                     break
@@ -98,7 +98,7 @@ def cut(topic: str, kept: Retention, partitions: Iterable[str], now: float | Non
         return size
 
     # For a topic that is kept for ever, the age of its oldest closed segment is cut.
-    oldest = max((now - segment.newest for log in logs for segment in log[:-1]), default=None)
+    oldest = max((now - segment.latest for log in logs for segment in log[:-1]), default=None)
     limit = kept.size if kept.by_size else kept.seconds
     base = oldest if limit is None else limit
     overdue = freed(limit, LOOKED_FOR) if kept.tiered and limit is not None else 0
@@ -112,12 +112,12 @@ def segments(partition: str) -> list[Segment]:
         with suppress(OSError):
             others = (log.with_suffix(suffix) for suffix in _INDEXES)
             files = [log.stat(), *(file.stat() for file in others if file.exists())]
-            newest = _newest(log.with_suffix(".timeindex")) or files[0].st_mtime
-            found.append(Segment(files[0].st_size, sum(file.st_blocks for file in files) * _BLOCK, newest))
+            latest = _latest(log.with_suffix(".timeindex")) or files[0].st_mtime
+            found.append(Segment(files[0].st_size, sum(file.st_blocks for file in files) * _BLOCK, latest))
     return found
 
 
-def _newest(index: Path) -> float | None:
+def _latest(index: Path) -> float | None:
     """The timestamp of an index's last entry, in seconds since 1970; None if the index has no entry."""
     try:
         # A false answer may lead root to any user's directory (docs/security.md), so no link is followed, and no pipe

@@ -66,8 +66,8 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console) -> li
         given = name if name in volumes else str(Path(name))  # a shell completes a folder with a slash
         volume = dict(disks.places).get(given, given)
         if volume not in volumes:
-            known = ", ".join(map(printable, volumes)) or "none that can be read"
-            remedy = "; ".join([f"it has: {known}", *disks.offline])
+            names = ", ".join(map(printable, volumes)) or "none that can be read"
+            remedy = "; ".join([f"it has: {names}", *disks.offline])
             raise Unusable(f"{look.where} has no volume {printable(name)}", remedy)
         try:
             measured, seen = measure(volume, [path for path, place in disks.places if place == volume], seconds)
@@ -170,8 +170,8 @@ def volume_facts(look: Look, measured: MeasuredVolume) -> Iterator[tuple[str, st
     growth = f"{show_rate(measured.growth)} over {show_seconds(measured.seconds)}"
     ends = {"its hard limit": measured.until(use.hard), "full": measured.until(capacity)}
     # An end that is reached already (0), or never (None), is left out.
-    if known := [f"{end} {show_time(seconds)}" for end, seconds in ends.items() if seconds]:
-        growth += f"; at this growth {', '.join(known)}"
+    if forecasts := [f"{end} {show_time(seconds)}" for end, seconds in ends.items() if seconds]:
+        growth += f"; at this growth {', '.join(forecasts)}"
     yield "growth", growth
     for text in measured.unread:
         yield "unread", printable(text)

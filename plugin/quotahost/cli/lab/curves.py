@@ -67,22 +67,22 @@ class Curve:
     fill_rate: float | None  # bytes/s, by least squares over the recent readings; None if it isn't known
 
     @property
-    def newest(self) -> Bucket:
+    def latest(self) -> Bucket:
         return self.buckets[-1]
 
     @property
     def share(self) -> float | None:
         """The consumed share of the capacity, 1.0 for all of it; None if the capacity is 0."""
-        return self.newest.last / self.newest.capacity if self.newest.capacity else None
+        return self.latest.last / self.latest.capacity if self.latest.capacity else None
 
     def show_when(self, level: int | None) -> str:
         """``in 3 d 4 h (2026-11-25 01:30)``, ``reached``, ``not at this rate``, ``not known`` or ``no limit``."""
         if level is None:
             return "no limit"
-        left, rate = level - self.newest.last, self.fill_rate or 0.0
+        left, rate = level - self.latest.last, self.fill_rate or 0.0
         seconds = 0.0 if left <= 0 else left / rate if rate > 0 else None  # None: never
         if seconds is not None and 0 < seconds <= YEAR:
-            return f"{show_time(seconds)} ({show_at(self.newest.at + seconds)})"
+            return f"{show_time(seconds)} ({show_at(self.latest.at + seconds)})"
         return "not known" if seconds is None and self.fill_rate is None else show_time(seconds)
 
 
@@ -126,7 +126,7 @@ class Report:
     since: float
     until: float
     recent: float
-    known: int  # the number of volumes that reported, drawn or not
+    reported: int  # the number of volumes that reported, drawn or not
     #: A report has the worst ones, worst first, with fill rates over ``recent`` seconds; a replay has all, by name.
     curves: tuple[Curve, ...]
     clients: tuple[ClientUse, ...] = ()  # for a replay only, if the history has usage

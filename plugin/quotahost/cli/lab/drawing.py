@@ -114,10 +114,10 @@ def svg(figure: Figure) -> str:
 
 
 def draw_volume(curve: Curve, report: Report) -> Figure:
-    newest = curve.newest
-    end = max(report.until + _AHEAD * (report.until - report.since), newest.at + 1.0)
+    latest = curve.latest
+    end = max(report.until + _AHEAD * (report.until - report.since), latest.at + 1.0)
     figure, axes = _timeline(2.9, report.since, end)
-    _levels(axes, [*curve.buckets, newest._replace(at=end)])
+    _levels(axes, [*curve.buckets, latest._replace(at=end)])
     for part in _unbroken(curve.buckets):
         at = [in_utc(bucket.at) for bucket in part]
         low, high = [bucket.low for bucket in part], [bucket.high for bucket in part]
@@ -127,12 +127,12 @@ def draw_volume(curve: Curve, report: Report) -> Figure:
     rate = curve.fill_rate
     if rate is not None:
         # The forecast ends at the right edge, or earlier when the volume is full or empty.
-        left = (newest.capacity if rate > 0 else 0) - newest.last
-        seconds = end - newest.at if rate == 0 else max(0.0, min(end - newest.at, left / rate))
-        at = [in_utc(newest.at), in_utc(newest.at + seconds)]
-        axes.plot(at, [newest.last, newest.last + rate * seconds], color=COLOURS["line"], linestyle=":")
+        left = (latest.capacity if rate > 0 else 0) - latest.last
+        seconds = end - latest.at if rate == 0 else max(0.0, min(end - latest.at, left / rate))
+        at = [in_utc(latest.at), in_utc(latest.at + seconds)]
+        axes.plot(at, [latest.last, latest.last + rate * seconds], color=COLOURS["line"], linestyle=":")
     axes.axvline(in_utc(report.until), color=COLOURS["grid"], linewidth=1)
-    _scale(axes, max(max(bucket.high, bucket.capacity) for bucket in curve.buckets), newest)
+    _scale(axes, max(max(bucket.high, bucket.capacity) for bucket in curve.buckets), latest)
     return figure
 
 

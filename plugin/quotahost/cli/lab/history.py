@@ -78,15 +78,15 @@ def worst(spark: SparkSession, question: Question) -> Report:
     begin(f"Ranking the volumes by their last {show_span(recent)}")
     length = round(recent * 1e6)
     # With this condition Spark doesn't open the folders of earlier days.
-    newest = readings.where(F.col("day") >= F.lit(in_utc((until - length) / 1e6).date()))
-    rows = ranked(newest, until, length).limit(question.worst).collect()
+    latest = readings.where(F.col("day") >= F.lit(in_utc((until - length) / 1e6).date()))
+    rows = ranked(latest, until, length).limit(question.worst).collect()
     rates = {Name(*row[:3]): row["rate"] for row in rows}
-    begin(f"Reading the curves of {len(rates)} of {rows[0]['known']:,} volumes")
+    begin(f"Reading the curves of {len(rates)} of {rows[0]['reported']:,} volumes")
     # The width is rounded up: otherwise the latest reading would need one more bucket.
     width = (until - since) // MOST_BUCKETS + 1
     curves = _curves(readings.where(_one_of(_VOLUME, rates)), since, width)
     drawn = tuple(Curve(name, curves[name], rate) for name, rate in rates.items())
-    return Report(question, since / 1e6, until / 1e6, recent, rows[0]["known"], drawn)
+    return Report(question, since / 1e6, until / 1e6, recent, rows[0]["reported"], drawn)
 
 
 def everything(spark: SparkSession, question: Question, most: int = MOST_READINGS) -> Report:
@@ -151,7 +151,7 @@ def budget_uses(
 
 def _asked(spark: SparkSession, question: Question) -> tuple[DataFrame, int, int]:
     """The selected readings, and the times of the oldest and the latest one in microseconds since 1970."""
-    begin("Looking for the oldest and the newest reading")
+    begin("Looking for the oldest and the latest reading")
     place, names = question.directory, [name for asked in _names(question).values() for name in asked]
     readings = stored(spark, COLUMNS, place, question)
     (ends,) = readings.selectExpr("unix_micros(min(at)) AS first", "unix_micros(max(at)) AS last").collect()
@@ -192,19 +192,19 @@ def stored(spark: SparkSession, columns: str, directory: str, question: Question
 # ---- grouping by Spark's own functions ----
 
 
-def ranked(readings: DataFrame, newest: int, recent: int) -> DataFrame:
+def ranked(readings: DataFrame, latest: int, recent: int) -> DataFrame:
     """A row for each volume with recent readings, the worst volume first.
 
-    Recent readings are those of the ``recent`` microseconds up to ``newest``, in microseconds since 1970. The forecast
+    Recent readings are those of the ``recent`` microseconds up to ``latest``, in microseconds since 1970. The forecast
     takes each volume's present fill rate for another ``recent`` microseconds. The worst volume will then have consumed
     the largest share of its hard limit, or of its capacity if it has no limit: it is full already, or it fills fast.
     A row has cluster, broker and volume; ``rate``, the fill rate in bytes/s by least squares, null if all readings have
-    the same time; and ``known``, the number of volumes.
+    the same time; and ``reported``, the number of volumes.
     """
-    seconds = f"(unix_micros(at) - {newest}L) / 1e6D"  # relative to ``newest``, so that doubles keep their precision
-    rows = readings.where(F.expr(f"unix_micros(at) BETWEEN {newest - recent}L AND {newest}L"))
+    seconds = f"(unix_micros(at) - {latest}L) / 1e6D"  # relative to ``latest``, so that doubles keep their precision
+    rows = readings.where(F.expr(f"unix_micros(at) BETWEEN {latest - recent}L AND {latest}L"))
     # All columns have a fixed width: for any other column Spark would sort all readings instead of hashing them.
-    latest = rows.groupBy(*_VOLUME).agg(
+    by_volume = rows.groupBy(*_VOLUME).agg(
         F.expr("max_by(consumed, at) AS consumed"),
         F.expr("max_by(coalesce(hard, capacity), at) AS room"),
         F.expr(f"regr_slope(CAST(consumed AS DOUBLE), {seconds}) AS rate"),
@@ -212,8 +212,8 @@ def ranked(readings: DataFrame, newest: int, recent: int) -> DataFrame:
     ahead = f"consumed + greatest(coalesce(rate, 0D), 0D) * {recent / 1e6}D"
     # A volume whose limit is 0 bytes comes first.
     expected = F.expr(f"coalesce(try_divide({ahead}, room), double('infinity')) AS expected")
-    known = F.expr("count(*) OVER () AS known")
-    return latest.select(*_VOLUME, "rate", expected, known).orderBy(F.desc("expected"), *_VOLUME)
+    reported = F.expr("count(*) OVER () AS reported")
+    return by_volume.select(*_VOLUME, "rate", expected, reported).orderBy(F.desc("expected"), *_VOLUME)
 
 
 def _curves(readings: DataFrame, since: int, width: int) -> dict[Name, tuple[Bucket, ...]]:

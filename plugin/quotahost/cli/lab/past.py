@@ -73,11 +73,11 @@ def report(
 
 def report_table(report: Report) -> play.Table:
     rows = [
-        [report.title(curve), show_bytes(curve.newest.last), show_bytes(curve.newest.capacity),
-         show_share(curve.share), show_rate(curve.fill_rate), curve.show_when(curve.newest.hard)]
+        [report.title(curve), show_bytes(curve.latest.last), show_bytes(curve.latest.capacity),
+         show_share(curve.share), show_rate(curve.fill_rate), curve.show_when(curve.latest.hard)]
         for curve in report.curves
     ]  # fmt: skip
-    return play.Table(_REPORT, rows, "volumes", report.known - len(rows))
+    return play.Table(_REPORT, rows, "volumes", report.reported - len(rows))
 
 
 # ---- the replay ----

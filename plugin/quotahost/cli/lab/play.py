@@ -179,7 +179,7 @@ def play(report: Report, plan: Plan) -> Replay:
     step = max(plan.new.factor_interval.total_seconds(), (until - since) / steps)
     # The mean time between two readings, of the volume with the most frequent readings.
     several = [curve for curve in report.curves if len(curve.buckets) > 1]
-    apart = min(((c.newest.at - c.buckets[0].at) / (len(c.buckets) - 1) for c in several), default=0.0)
+    apart = min(((c.latest.at - c.buckets[0].at) / (len(c.buckets) - 1) for c in several), default=0.0)
     silent = max(plan.new.validity.total_seconds(), _SILENT * step, _SILENT * apart)
     with quiet():
         last = ceil((until - since) / step)
@@ -227,8 +227,8 @@ def _notes(plan: Plan, report: Report, factors: Sequence[ReplayedFactor]) -> Ite
         yield "factor.quota.types has no PRODUCE: the factor is shown, and no producer would have been slowed"
     if plan.then.shadow.factor:
         yield "the factor was in shadow then, so nobody was slowed by it"
-    newest = [point for factor in factors for volume in factor.volumes for point in volume.points[-1:]]
-    if all(point.soft is None and point.hard is None for point in newest):
+    latest = [point for factor in factors for volume in factor.volumes for point in volume.points[-1:]]
+    if all(point.soft is None and point.hard is None for point in latest):
         yield "these settings give no limits to any of the volumes"
     if any(host.shim.failed for factor in factors for host in factor.hosts):
         yield "the policy failed for a volume, which is left out while it fails"
@@ -310,23 +310,23 @@ class ReplayedVolume:
         self._taken = bisect_right(self._buckets, now, lo=before, key=lambda bucket: bucket.at)
         if self._taken == before:
             return False
-        newest = self._bucket
-        self.growth.add(newest.last, now - self._since, self.then_s, self.new_s)
+        latest = self._bucket
+        self.growth.add(latest.last, now - self._since, self.then_s, self.new_s)
         self._since, self.then_s, self.new_s = now, 0.0, 0.0
         new = self.as_would_be()
         limits = byte_limits(new, new.soft, new.hard)
         levels = (limits.soft, limits.hard) if limits else (None, None)
-        self.points.append(UsePoint(newest.at, newest.last, new.consumed, newest.capacity, *levels))
+        self.points.append(UsePoint(latest.at, latest.last, new.consumed, latest.capacity, *levels))
         return True
 
     def known(self, now: float, silent: float) -> bool:
         return self._taken > 0 and now - self._bucket.at <= silent
 
     def as_recorded(self) -> Volume:
-        newest = self._bucket
-        levels = newest.soft, newest.hard
+        latest = self._bucket
+        levels = latest.soft, latest.hard
         soft, hard = (None if level is None else Limit(LimitType.CONSUMED_BYTES, level) for level in levels)
-        return Volume(*self.key, newest.capacity, newest.last, soft, hard)
+        return Volume(*self.key, latest.capacity, latest.last, soft, hard)
 
     def as_would_be(self) -> Volume:
         return Volume(*self.key, self._bucket.capacity, int(self.growth.used), *self._limits)

@@ -39,7 +39,7 @@ class Sum:
     read: float = 0.0
     byte_hours: float = 0.0
     mean: float = 0.0
-    newest: float = 0.0
+    latest: float = 0.0
 
 
 @dataclass(slots=True)
@@ -136,13 +136,13 @@ def _add_budgets(made: Bill, rows: DataFrame, labels: Mapping[Entity, str]) -> N
     parts = {row["cluster"]: row["parts"] for row in counted}
     in_cluster = rows.groupBy("cluster", "budget", "at").agg(F.sum("bytes").alias("bytes"))
     sums = in_cluster.groupBy("cluster", "budget").agg(
-        F.sum("bytes").alias("bytes"), F.expr("max_by(bytes, at) AS newest")
+        F.sum("bytes").alias("bytes"), F.expr("max_by(bytes, at) AS latest")
     )
     for row in sums.toLocalIterator():
         to = made.sums[row["cluster"], labels.get(Entity(budget=row["budget"]), "")]
         to.byte_hours += row["bytes"] * (PART / _HOUR)
         to.mean += row["bytes"] / parts[row["cluster"]]
-        to.newest += row["newest"]
+        to.latest += row["latest"]
 
 
 #: Each folder of the history, with its columns, the function that adds its rows, and the remedy if it has no rows.

@@ -58,7 +58,7 @@ class Cluster:
         self._name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._asked: Watch | None = None  # the last watch record
         self._asked_at = 0.0
-        self._known: dict[str, tuple[float, BrokerLook]] = {}
+        self._kept: dict[str, tuple[float, BrokerLook]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -72,12 +72,12 @@ class Cluster:
         """Look at all brokers now; the first look waits some seconds for all. Raises Unusable if no broker answers."""
         if self._failed:
             # A broker that has just started may list no brokers, not even itself. Then librdkafka knows none to ask.
-            self._watching, self._known = Watching(*self._where), {}
+            self._watching, self._kept = Watching(*self._where), {}
         self._failed = True
         alive = self._alive = self._watching.brokers()
         # Brokers that the cluster no longer lists are forgotten, which bounds the number of looks that are kept.
-        self._known = {broker: known for broker, known in self._known.items() if broker in alive}
-        first = not self._known
+        self._kept = {broker: kept for broker, kept in self._kept.items() if broker in alive}
+        first = not self._kept
         self._read(lambda: not first or alive <= self._fresh().keys())
         if fresh := self._fresh():
             self._failed = False
@@ -90,7 +90,7 @@ class Cluster:
         if question.client is None and not question.volume:
             return listed({broker: look.look for broker, look in self._fresh().items()})
         # The answers to earlier questions are forgotten.
-        self._known = {broker: (at, replace(look, answers=(), opened=())) for broker, (at, look) in self._known.items()}
+        self._kept = {broker: (at, replace(look, answers=(), opened=())) for broker, (at, look) in self._kept.items()}
         if question.client is not None:
             return self._explained(question.client)
         return self._opened(VolumeOf(question.broker, question.volume))
@@ -134,13 +134,13 @@ class Cluster:
                     look = decode(key, value)
                     # An unwatched look has no clients: the last watcher has left, or the broker has just started.
                     if look.watched:
-                        self._known[look.broker] = time.monotonic(), look
-            if enough() or time.monotonic() - began >= (_PATIENCE if self._known else _LONGEST):
+                        self._kept[look.broker] = time.monotonic(), look
+            if enough() or time.monotonic() - began >= (_PATIENCE if self._kept else _LONGEST):
                 return
 
     def _fresh(self) -> dict[str, BrokerLook]:
         since = time.monotonic() - _STALE
-        return {broker: look for broker, (at, look) in self._known.items() if at >= since}
+        return {broker: look for broker, (at, look) in self._kept.items() if at >= since}
 
     def _answers(self) -> dict[str, tuple[str, ...]]:
         fresh = self._fresh().items()

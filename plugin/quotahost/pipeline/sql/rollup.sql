@@ -22,7 +22,7 @@ SELECT cluster, at, capacity, if(softType IS NULL, NULL, struct(softType, softLe
   collect_list(broker) FILTER (WHERE first AND fresh) AS reporting, collect_list(broker) FILTER (WHERE first AND NOT fresh) AS stale,
   collect_list(struct(broker, offline)) FILTER (WHERE offline IS NOT NULL AND fresh) AS offline,
   collect_list(struct(broker, fresh, budgets)) FILTER (WHERE budgets IS NOT NULL AND NOT expired) AS budgets,
-  unix_millis(max(seen) FILTER (WHERE NOT expired)) AS newest, count(item) AS volumes,
+  unix_millis(max(seen) FILTER (WHERE NOT expired)) AS latest, count(item) AS volumes,
   -- The sum has two halves: a sum of decimals makes an object for each row, and a sum of BIGINTs could overflow.
   coalesce(sum(shiftright(consumed, 31)) FILTER (WHERE fresh), 0) AS used_high,
   coalesce(sum(consumed & 2147483647) FILTER (WHERE fresh), 0) AS used_low,

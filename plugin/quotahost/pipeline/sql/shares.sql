@@ -7,7 +7,7 @@
 WITH brokers AS (
   SELECT clusterId, brokerId, clients, ts >= timestamp_millis(:now - :validity) AS fresh
   FROM {usage} WHERE NOT removed AND ts >= timestamp_millis(:now - :expiry)
-    AND array_contains(from_json(:known, 'ARRAY<STRING>'), brokerId)),
+    AND array_contains(from_json(:listed, 'ARRAY<STRING>'), brokerId)),
 reported AS (
   SELECT clusterId, brokerId, fresh, pos, c
   FROM brokers LATERAL VIEW posexplode(array_append(if(fresh, clients, array()), NULL)) AS pos, c),

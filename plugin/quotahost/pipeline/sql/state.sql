@@ -12,15 +12,15 @@ WITH placed AS (
     struct(unix_millis(seen) div {window} * {window} AS period, -unix_micros(seen) AS early, -offset AS low) AS first
   FROM {good}),
 brokers AS (  -- the broker comes first, because Spark sorts by the first bytes of the first column, and topics are alike
-  SELECT topic, broker, max_by(struct(seen, removed, s), struct(seen, offset)) AS newest, max(seen) FILTER (WHERE removed) AS gone,
+  SELECT topic, broker, max_by(struct(seen, removed, s), struct(seen, offset)) AS latest, max(seen) FILTER (WHERE removed) AS gone,
     -- These are the first snapshots of the last even and of the last odd period in which the broker reported. The older
     -- snapshot lies one to two windows back.
     max_by(past, first) FILTER (WHERE NOT removed AND pmod(first.period div {window}, 2) = 0) AS even,
     max_by(past, first) FILTER (WHERE NOT removed AND pmod(first.period div {window}, 2) = 1) AS odd
   FROM placed GROUP BY broker, topic),
 aged AS (
-  SELECT topic, broker, newest.seen AS seen, newest.s AS s, gone, if(odd IS NULL OR even.seen < odd.seen, even, odd) AS past
-  FROM brokers WHERE NOT newest.removed),
+  SELECT topic, broker, latest.seen AS seen, latest.s AS s, gone, if(odd IS NULL OR even.seen < odd.seen, even, odd) AS past
+  FROM brokers WHERE NOT latest.removed),
 spread AS (  -- a broker that returns after a tombstone starts without earlier snapshots
   SELECT topic, left(broker, {max_name}) AS broker, seen, s.cluster AS cluster, if(size(s.offline) > 0, s.offline, NULL) AS offline, s.budgets AS budgets,
     s.soft.type AS softType, s.soft.level AS softLevel, s.hard.type AS hardType, s.hard.level AS hardLevel,

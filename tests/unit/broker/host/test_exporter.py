@@ -74,7 +74,7 @@ def test_a_scrape_is_answered_with_the_numbers_that_were_read_last(endpoint: End
 
 
 @pytest.mark.proves("faults.first-flood")
-def test_300_half_sent_requests_and_a_slow_reader_cost_no_threads_and_the_newest_are_answered(
+def test_300_half_sent_requests_and_a_slow_reader_cost_no_threads_and_the_latest_are_answered(
     endpoint: Endpoint, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = threading.active_count()

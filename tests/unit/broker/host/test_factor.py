@@ -97,10 +97,10 @@ def test_after_a_standstill_of_the_machine_what_was_known_before_it_holds_until_
     world.step(cluster(HALF))
     world.clock.now += VALIDITY  # the process stood still
     assert world.step(cluster(HALF, unknown=("broker 1: its disks have not answered",)), VALIDITY / 2 - 1) == 0.5
-    assert world.step(cluster(FULL, unknown=("broker 2: its newest snapshot is stale",))) == 0.0, "known to be full"
+    assert world.step(cluster(FULL, unknown=("broker 2: its latest snapshot is stale",))) == 0.0, "known to be full"
     assert world.cause == "broker 1, volume /full"
-    assert world.step(cluster(HALF, unknown=("broker 2: its newest snapshot is stale",))) == 0.0
-    assert world.cause == "fallback.action=PAUSE: broker 2: its newest snapshot is stale"
+    assert world.step(cluster(HALF, unknown=("broker 2: its latest snapshot is stale",))) == 0.0
+    assert world.cause == "fallback.action=PAUSE: broker 2: its latest snapshot is stale"
     world.clock.now += VALIDITY
     assert world.step() == 0.0, "it was not known before the standstill either"
 

@@ -282,7 +282,7 @@ class Client:
 
     def share(self, share: float, quota: float = QUOTA, key: ClientKey = KEY) -> None:
         self.sequence += 1
-        self.rates.newest.take(Shares("1", 1, self.sequence, WALL, (Share(*key, share, quota),)), True, 60)
+        self.rates.latest.take(Shares("1", 1, self.sequence, WALL, (Share(*key, share, quota),)), True, 60)
 
     def look(self, rate: float | None = None, idle: float = 0.0, after: float = 0.5) -> list[ClientKey]:
         self.clock.now += after

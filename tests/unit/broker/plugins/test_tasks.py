@@ -146,8 +146,8 @@ def test_snapshots_tell_when_the_look_was_for_half_of_validity(world: World, cap
     assert caplog.messages == ["the disks don't answer, or this broker stood still; no snapshot until they answer"]
     world.hangs = False
     assert world.run() == 1
-    newest = world.kafka.sent[-1]
-    assert (newest.age_ms, newest.captured_at > looked_at) == (0, True)
+    latest = world.kafka.sent[-1]
+    assert (latest.age_ms, latest.captured_at > looked_at) == (0, True)
 
 
 def snapshot(*volumes: Volume, offline: tuple[str, ...] = (), hard: Limit | None = None) -> Snapshot:

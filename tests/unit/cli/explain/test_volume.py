@@ -138,7 +138,7 @@ def test_a_segment_without_an_index_of_its_own_counts_by_its_file(tmp_path: Path
     index.rename(tmp_path / "b-0")
     made(index)
     os.utime(folder / f"{0:020}.log", (5, 5))
-    assert [segment.newest for segment in retention.segments(str(folder))[:-1]] == [5]
+    assert [segment.latest for segment in retention.segments(str(folder))[:-1]] == [5]
 
 
 def test_the_facts_say_when_it_is_full() -> None:

@@ -267,8 +267,8 @@ def page(replay: Replay, name: str = "server.properties") -> str:
 
 
 def report_of(curve: Curve) -> Report:
-    since, until = curve.buckets[0].at, curve.newest.at + 3600
-    return Report(Question("/history"), since, until, 3600.0, known=1, curves=(curve,))
+    since, until = curve.buckets[0].at, curve.latest.at + 3600
+    return Report(Question("/history"), since, until, 3600.0, reported=1, curves=(curve,))
 
 
 def curve(consumed: int, rate: float | None, soft: int | None = 800, hard: int | None = 900) -> Curve:
@@ -304,7 +304,7 @@ def test_hostile_names_command_nothing_and_are_never_markup() -> None:
     ],
 )  # fmt: skip
 def test_when_a_limit_is_reached_follows_from_the_fill_rate(each: Curve, when: str) -> None:
-    assert each.show_when(each.newest.hard) == when
+    assert each.show_when(each.latest.hard) == when
 
 
 @pytest.mark.parametrize("consumed", [0, 1, 5000])

@@ -64,12 +64,12 @@ def test_looks_of_brokers_that_the_cluster_does_not_list_are_not_kept(brokers: B
         seen = cluster.look()
         assert list(seen.looks) == ["1"]
         assert seen.silent == ["2"]
-        assert list(cluster._known) == ["1"]
+        assert list(cluster._kept) == ["1"]
         brokers.alive = frozenset({"2"})
         brokers.write("2")
         cluster.look()
         cluster.look()
-        assert list(cluster._known) == ["2"], "a broker that left the cluster is forgotten"
+        assert list(cluster._kept) == ["2"], "a broker that left the cluster is forgotten"
 
 
 def test_a_brokers_last_look_for_a_watcher_who_has_left_is_no_look_at_its_clients(brokers: Brokers) -> None:

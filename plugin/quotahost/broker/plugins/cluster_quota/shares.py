@@ -61,7 +61,7 @@ class GivenRates:
     def __init__(self, window: float, clock: Clock, wall: Clock) -> None:
         self._clock, self._window = clock, window
         self._demands = Demands(window)
-        self.newest: LatestRecord[Shares] = LatestRecord(clock, wall)
+        self.latest: LatestRecord[Shares] = LatestRecord(clock, wall)
         #: The clients that have a share, and those whose rate still moves from a share to the equal part.
         self.shared: dict[ClientKey, _Given] = {}
         self._begun: dict[ClientKey, float] = {}
@@ -75,8 +75,8 @@ class GivenRates:
 
     def look(self, quotas: ClusterQuotas, used: list[ClientUse], settings: Settings) -> list[ClientKey]:
         """Compute each client's rate from its use on this broker now; return the clients whose rate has changed."""
-        now, (newest, age) = self._clock(), self.newest.known()
-        fresh = newest.clients if newest and age <= settings.validity.total_seconds() else ()
+        now, (latest, age) = self._clock(), self.latest.read()
+        fresh = latest.clients if latest and age <= settings.validity.total_seconds() else ()
         shares = {share.key: share for share in fresh}
         uses = by_client(used)
         self._demands.look(uses, now)
@@ -213,9 +213,9 @@ class ClusterQuota:
         if shares and shares.cluster and self._cluster and shares.cluster != self._cluster:
             raise Refused("cluster", f"it is for the cluster {shares.cluster}")
         if shares is None:
-            self._given.newest.remove()
+            self._given.latest.remove()
         else:
-            self._given.newest.take(shares, live, self._context.settings.validity.total_seconds(), written_ms)
+            self._given.latest.take(shares, live, self._context.settings.validity.total_seconds(), written_ms)
 
     # ---- the thread that asks for the registered brokers ----
 
@@ -245,7 +245,7 @@ class ClusterQuota:
         settings = self._context.settings
         validity = settings.validity.total_seconds()
         # If there are no shares and no rates of former shares, no rate can change.
-        needed = self._given.shared or self._given.newest.known()[1] <= validity
+        needed = self._given.shared or self._given.latest.read()[1] <= validity
         # If the broker can't answer, usage() raises before a smaller share can mute a client.
         used = self._context.broker.usage(_MOST) if needed else []
         with self._counting:
@@ -254,7 +254,7 @@ class ClusterQuota:
         for key in changed:
             self._context.answers_changed(principal=key.principal, client_id=key.client_id)
         self._quotas.show()
-        (shares, age), brokers = self._given.newest.known(), self._given.brokers
+        (shares, age), brokers = self._given.latest.read(), self._given.brokers
         numbers = {"Age": age, "Stale": float(age > validity), "Clients": len(self._given.shared), "Brokers": brokers}
         for attribute, number in numbers.items():
             if number < math.inf:

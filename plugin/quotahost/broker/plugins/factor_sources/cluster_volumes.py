@@ -79,7 +79,7 @@ class ClusterState:
         # A broker that is no longer silent is forgotten. If it falls silent again, it is waited for again.
         now = self._clock()
         self._since = {broker: self._since.get(broker, now) for broker in silent.keys() & registered.keys()}
-        view = self._expected.view(self._heard(record, silent, others), settings, "its newest snapshot is stale")
+        view = self._expected.view(self._heard(record, silent, others), settings, "its latest snapshot is stale")
         view.volumes[:0] = _volumes(record, others)
         self._add_hidden(view, record, silent, settings)
         if view.complete:
@@ -188,7 +188,7 @@ class ClusterVolumesSource:
         self._disks = context.disks
         self._registered_brokers = brokers(context, self._state.register)
         self._by_standby = False
-        self.newest: LatestRecord[ClusterRecord] = LatestRecord(clock, wall)
+        self.latest: LatestRecord[ClusterRecord] = LatestRecord(clock, wall)
         self._topic, self._absent = context.settings.named(CLUSTER_VOLUMES), threading.Event()
         self._new_follower = follower
         self._follower: Follower | None = None
@@ -205,7 +205,7 @@ class ClusterVolumesSource:
         self._follow()
         settings = self._context.settings
         validity = settings.validity.total_seconds()
-        record, age = self.newest.known()
+        record, age = self.latest.read()
         view = self._state.view(record, settings)
         # A new pipeline's first record may leave out brokers, and so full disks that the standby knows.
         by_standby = self._is_silent(age, validity) or (self._by_standby and not view.complete)
@@ -294,14 +294,14 @@ class ClusterVolumesSource:
         if key != self._disks.cluster_id.encode():
             return
         if value is None:
-            self.newest.remove()
+            self.latest.remove()
             return
         record, validity = decode(key, value), self._context.settings.validity.total_seconds()
         # A pipeline that has lost its position reads all snapshots again, and meanwhile publishes old states of disks.
         # LatestRecord must not get such a record, because it would count as fresh by its arrival.
-        newest = record.newest_snapshot_at if record.reporting else None
-        if newest is None or (record.computed_at - newest).total_seconds() <= validity:
-            self.newest.take(record, live, validity, written_ms)
+        latest = record.newest_snapshot_at if record.reporting else None
+        if latest is None or (record.computed_at - latest).total_seconds() <= validity:
+            self.latest.take(record, live, validity, written_ms)
         elif live:
-            text = f"the pipeline is behind: the newest snapshot in its records is older than validity ({validity:g} s)"
+            text = f"the pipeline is behind: the latest snapshot in its records is older than validity ({validity:g} s)"
             raise Refused("behind", text)

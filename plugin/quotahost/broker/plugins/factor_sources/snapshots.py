@@ -37,7 +37,7 @@ class Roster:
     def __init__(self, clock: Clock, wall: Clock) -> None:
         self._clock = ArrivalClock(clock, wall)
         self._lock = threading.Lock()
-        self._newest: dict[str, Arrival[Snapshot]] = {}
+        self._latest: dict[str, Arrival[Snapshot]] = {}
         self._expected = ExpectedBrokers(clock)
 
     def expects(self, broker: str) -> bool:
@@ -49,40 +49,40 @@ class Roster:
         ``validity`` is in seconds; ``OnRecord`` explains the other arguments.
         """
         with self._lock:
-            before = self._newest.get(snapshot.broker)
+            before = self._latest.get(snapshot.broker)
             if before and not self._replaces(snapshot, before, live, validity):
                 return "late"
             stamps = snapshot.captured_at, live, written_ms, snapshot.age_ms
-            self._newest[snapshot.broker] = self._clock.arrival(snapshot, before, validity, *stamps)
+            self._latest[snapshot.broker] = self._clock.arrival(snapshot, before, validity, *stamps)
         return ""
 
     def remove(self, broker: str) -> None:
         with self._lock:
-            self._newest.pop(broker, None)
+            self._latest.pop(broker, None)
 
     def register(self, brokers: Mapping[str, bool]) -> set[str]:
         with self._lock:
             new = self._expected.register(brokers)
-            self._newest = {broker: kept for broker, kept in self._newest.items() if broker in brokers}
+            self._latest = {broker: kept for broker, kept in self._latest.items() if broker in brokers}
             return new
 
     def view(self, but: str, settings: Settings) -> View:
         """The view of all registered brokers except one; it is empty until the cluster has listed its brokers."""
         validity = settings.validity.total_seconds()
         # The sentence names no age, because the cause of the factor would then change every second.
-        stale = f"its newest snapshot is older than validity ({validity:g} s)"
+        stale = f"its latest snapshot is older than validity ({validity:g} s)"
         with self._lock:
             return self._expected.view(self._heard(but, validity), settings, stale)
 
     def latest(self, but: str) -> list[tuple[Snapshot, float, bool]]:
         """Latest snapshot and its age in s of each registered broker except one, and if the broker has served since."""
         with self._lock:
-            newest, serves = self._newest.items(), self._expected.serves
-            return [(kept.record, self._clock.age(kept), serves(b, kept.arrived_at)) for b, kept in newest if b != but]
+            latest, serves = self._latest.items(), self._expected.serves
+            return [(kept.record, self._clock.age(kept), serves(b, kept.arrived_at)) for b, kept in latest if b != but]
 
     def _heard(self, but: str, validity: float) -> Iterator[Heard]:
         for broker in self._expected.brokers or ():
-            kept = self._newest.get(broker)
+            kept = self._latest.get(broker)
             if kept and broker != but:
                 yield Heard(broker, self._clock.age(kept) <= validity, kept.record.volumes, kept.record.offline)
             elif broker != but:

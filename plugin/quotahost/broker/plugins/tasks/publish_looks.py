@@ -80,8 +80,8 @@ class LooksPublisher:
         opened = [watch.volume.name for watch in reversed(watchers) if watch.volume and watch.volume.broker == node]
         self._cluster = self._cluster or cluster_id(log_dirs(broker.properties()))
         # If no disk monitor runs, a look has no volumes, and a question about a volume does not start the monitor.
-        known = {volume.name for volume in look.volumes}
-        measured = self._opened.of([name for name in list(dict.fromkeys(opened))[:MAX_OPENED] if name in known])
+        names = {volume.name for volume in look.volumes}
+        measured = self._opened.of([name for name in list(dict.fromkeys(opened))[:MAX_OPENED] if name in names])
         return encode(of(node, self._cluster, look, answers, measured, bool(watchers)))
 
     def _lost(self) -> None:

@@ -143,12 +143,12 @@ def test_records_of_a_pipeline_that_is_behind_are_refused(begun: World, caplog: 
         begun.publishes(EMPTY, run=2, newest_snapshot_at=begun.at(-61))
     assert FULL in begun.read().volumes
     assert begun.broker.number("Refused", "Records", "behind") == 3
-    behind = "the pipeline is behind: the newest snapshot in its records is older than validity (60 s)"
+    behind = "the pipeline is behind: the latest snapshot in its records is older than validity (60 s)"
     assert caplog.text.count(behind) == 1
     stale: dict[str, Any] = {"reporting": 0, "stale": 2, "stale_brokers": ("1", "2")}
     begun.passes(31)
     begun.publishes(run=2, newest_snapshot_at=begun.at(-92), **stale)
-    assert begun.read().unknown == ("broker 2: its newest snapshot is stale",), "accepted, because no broker reports"
+    assert begun.read().unknown == ("broker 2: its latest snapshot is stale",), "accepted, because no broker reports"
     begun.publishes(EMPTY, run=2, newest_snapshot_at=begun.at(-59))
     assert begun.read() == ClusterVolumes((OWN, EMPTY))
 
@@ -184,7 +184,7 @@ def test_stale_brokers_and_offline_dirs_are_unknown_at_once_with_a_sentence_each
     begun.passes(31)
     dirs = (OfflineDir("3", "/e\nOPEN"), OfflineDir("1", "/own"), OfflineDir("9", "/gone"))
     begun.publishes(stale=3, stale_brokers=("2", "1", "9"), offline=3, offline_dirs=dirs)
-    unknown = ("broker 2: its newest snapshot is stale", "broker 3, log dir '/e\\nOPEN'")
+    unknown = ("broker 2: its latest snapshot is stale", "broker 3, log dir '/e\\nOPEN'")
     assert begun.read() == ClusterVolumes((OWN,), unknown)
 
 
@@ -294,7 +294,7 @@ def test_it_is_built_after_half_of_validity_and_asked_later(begun: World) -> Non
 
 def test_until_the_standby_source_has_answered_the_last_record_holds_with_its_unknowns(begun: World) -> None:
     begun.publishes(FULL, stale=1, stale_brokers=("2",))
-    unknown = ("broker 2: its newest snapshot is stale",)
+    unknown = ("broker 2: its latest snapshot is stale",)
     begun.passes(61)
     standby = begun.standby
     assert begun.read() == ClusterVolumes((OWN, FULL), unknown, "it reads")

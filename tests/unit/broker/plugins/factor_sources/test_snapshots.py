@@ -270,7 +270,7 @@ class Rosters(Clocks):
 
 
 def stale(broker: str = "1") -> str:
-    return f"broker {broker}: its newest snapshot is older than validity (60 s)"
+    return f"broker {broker}: its latest snapshot is older than validity (60 s)"
 
 
 def test_a_registered_broker_without_a_snapshot_is_waited_for_and_then_missing() -> None:
