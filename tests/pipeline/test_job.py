@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Self
 
 import pytest
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from pyspark.sql import SparkSession
 
-from harness.kafka.admin import alter_config, delete_topics
+from harness.kafka.admin import alter_config, create_topic, delete_topics, kafka_configs
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
 from quotahost.model import QuotaType
@@ -21,7 +20,7 @@ from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options
 from quotahost.records import shares
 from quotahost.records.cluster_volumes import ClusterRecord, encode
-from quotahost.records.topics import SHARES
+from quotahost.records.topics import COMPACTED, SHARES, USAGE
 from quotahost.records.usage import ClientKey, Used
 from tests.pipeline.records import limit, snapshot, volume
 from tests.pipeline.topics import CLUSTER_VOLUMES, SNAPSHOTS, Snapshots, dead_letters, latest, published, read_all
@@ -34,8 +33,8 @@ FORGED = 2**63 - 1
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    # Operators also set this. Otherwise the broker itself would create a deleted topic again, with its defaults.
-    properties = {"auto.create.topics.enable": "false"}
+    # Operators also set the first. Otherwise the broker itself would create a deleted topic again, with its defaults.
+    properties = {"auto.create.topics.enable": "false", "log.cleaner.backoff.ms": "100"}
     with KafkaNode(tmp_path_factory.mktemp("node"), properties=properties) as node:
         yield node
 
@@ -198,6 +197,24 @@ def test_the_parts_of_the_history_are_written_side_by_side(running: Running) -> 
         assert not running.metric("failures_total", query=query)
 
 
+def test_kafka_compacts_no_record_that_the_history_has_not_read_yet(running: Running) -> None:
+    """Otherwise a bill would lack the bytes of the usage records that came since the history's last look."""
+    usage, soon = USAGE.name, {"segment.ms": "100"}
+    alter_config(running.node, "TOPIC", usage, soon)
+
+    def compacted(topic: str) -> bool:
+        """Whether the topic lacks records; each call also writes one, always with the same key."""
+        running.brokers.write("1", b"{", topic)
+        running.brokers.flush()
+        offsets = [each.offset() or 0 for each in read_all(running.bootstrap, topic)]
+        return len(offsets) <= offsets[-1]
+
+    for other in ("__quotahost_one", "__quotahost_other"):  # Kafka cleans the topics one after another
+        create_topic(running.node, other, config=COMPACTED | soon)
+        eventually(lambda other=other: (compacted(usage), compacted(other))[1], PATIENCE, poll=0.2)
+    assert not compacted(usage)
+
+
 @pytest.mark.proves("faults.topic-deleted")
 def test_time_goes_on_also_when_somebody_deletes_the_topic_of_ticks(running: Running) -> None:
     """If there were no ticks, a broker that dies together with all others would stay fresh for ever."""
@@ -205,7 +222,5 @@ def test_time_goes_on_also_when_somebody_deletes_the_topic_of_ticks(running: Run
     # This snapshot comes after the deletion, so earlier ticks can't make the broker stale.
     running.told(running.tells("1", 66, 7), reporting=1, consumed=7)
     eventually(lambda: running.latest_with(reporting=0), PATIENCE)
-    resource = ConfigResource(ResourceType.TOPIC, TICKS)
-    admin = AdminClient({"bootstrap.servers": running.bootstrap})  # a variable, because a request ends with its client
-    of = partial(admin.describe_configs, [resource])
-    eventually(lambda: of()[resource].result(30)["retention.ms"].value == "600000", PATIENCE)
+    told = partial(kafka_configs, running.node, "--describe", "--entity-type", "topics", "--entity-name", TICKS)
+    eventually(lambda: "retention.ms=600000" in told(), PATIENCE, poll=1)

@@ -1,6 +1,6 @@
 """Kafka's Admin API for brokers: creates missing topics, warns if one deletes by age, changes dynamic properties.
 
-The pipeline creates its own topics with the same configuration (``quotahost.records.topics.COMPACTED``), through
+The pipeline creates its own topics with the same configuration (``quotahost.records.topics.config_of``), through
 Kafka's Java client.
 """
 
@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
 
 from quotahost.base.errors import QuotahostError
 from quotahost.kafka.client import DENIED, NoAnswer, answer, no_right
-from quotahost.records.topics import COMPACTED
+from quotahost.records.topics import config_of
 
 log = logging.getLogger("quotahost.kafka")
 
@@ -58,7 +58,7 @@ def ensure_compacted(admin: AdminClient, topic: str, brokers: int = 0, gathering
         raise Gathering(f"{topic} is not created yet: more brokers may register soon")
     replicas = min(_REPLICAS, brokers or len(metadata.brokers))
     try:
-        new = NewTopic(topic, 1, replicas, config=COMPACTED)
+        new = NewTopic(topic, 1, replicas, config=config_of(topic))
         answer(admin.create_topics([new], request_timeout=_WAIT)[topic], _WAIT)
     except KafkaException as failure:
         # All brokers of a new cluster try at the same time, and another broker may be faster.

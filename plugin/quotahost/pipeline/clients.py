@@ -22,7 +22,7 @@ from quotahost.pipeline.clock import Written, wall_ms
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.session import jvm
 from quotahost.records.shares import partitions_for
-from quotahost.records.topics import CLUSTER_VOLUMES, COMPACTED, REFUSED, SHARES, TICKS, USAGE, WRITABLE
+from quotahost.records.topics import CLUSTER_VOLUMES, REFUSED, SHARES, TICKS, USAGE, WRITABLE, config_of
 
 _TIMEOUT_MS: Final = 20_000
 # After an outage brokers may have other addresses, so clients start from bootstrap.servers again.
@@ -181,7 +181,7 @@ def ensure_topics(kafka: JvmKafka, options: Options, wait: Callable[[float], obj
     """
     # The order of the cluster records decides which pipeline leads, so their topic must have one partition.
     single, shares = options.named(CLUSTER_VOLUMES), options.named(SHARES)
-    configs = dict.fromkeys((*options.clusters(""), single, options.named(USAGE), shares), COMPACTED)
+    configs = {name: config_of(name) for name in (*options.clusters(""), single, options.named(USAGE), shares)}
     configs |= {options.named(REFUSED): _DEAD_LETTERS, options.named(TICKS): _SHORT_LIVED}
     there = kafka.topics(configs)
     if (partitions := there.get(single, 1)) != 1:

@@ -28,7 +28,7 @@ from quotahost.cli.lab.history import stored as of_folder
 from quotahost.cli.main import app
 from quotahost.model import QuotaType
 from quotahost.pipeline import shares, snapshots
-from quotahost.pipeline.history import COLUMNS, USAGE, USAGE_COLUMNS, append, folder, held, readings, uses
+from quotahost.pipeline.history import COLUMNS, USAGE, append, folder, held, readings, uses
 from quotahost.records import snapshot as snapshot_records
 from quotahost.records import usage as usage_records
 from quotahost.records.snapshot import Snapshot
@@ -235,13 +235,6 @@ def test_a_disk_that_hangs_takes_one_core_and_the_volumes_keep_another(spark: Sp
     finally:
         stopping += [start_daemon("stop", query.stop) for query in queries]
         eventually(stopped)
-
-
-def test_the_minutes_that_have_passed_are_written_once(history: Path, spark: SparkSession) -> None:
-    rows = spark.read.schema(USAGE_COLUMNS).parquet(folder(str(history), "usage")).collect()
-    minutes = sorted(row["at"].minute for row in rows if row["user"] == "eve")
-    assert minutes == list(range(60))
-    assert {row["rate"] for row in rows if row["client"] == "bulk"} == {20.0}
 
 
 def run(directory: Path, history: Path, *options: str) -> Result:
