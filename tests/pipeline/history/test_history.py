@@ -8,8 +8,9 @@ import csv
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from threading import Thread
 
@@ -37,7 +38,8 @@ from tests.pipeline.records import NOON, Log, Planned, frame, limit, reading, re
 
 SOON = timedelta(milliseconds=50)
 WRITE, READ = QuotaType.PRODUCE, QuotaType.FETCH
-READINGS = Planned(lambda given: readings(snapshots.parse(given, {"snapshots": "c"})))
+parsed = partial(snapshots.parse, clusters={"snapshots": "c"})
+READINGS = Planned(lambda given: readings(parsed(given)))
 
 
 def test_each_volume_of_a_snapshot_is_a_row_with_the_bytes_at_which_its_limits_are_reached(spark: SparkSession) -> None:
@@ -68,8 +70,7 @@ def test_restarts_lose_and_repeat_no_reading_and_a_batch_is_one_file_a_day(spark
             at = NOON + timedelta(days=days)
             disks = [volume("/a", 10, 5), volume("/b", 10, 5)]
             log.write(*(record(number, broker, snapshot(broker, at, disks), at) for broker in "12"))
-        parsed = snapshots.parse(log.stream(spark), {"snapshots": "c"})
-        query = append(parsed, "history", str(history), every=SOON)
+        query = append(parsed(log.stream(spark)), "history", str(history), every=SOON)
         try:
             query.processAllAvailable()
         finally:
@@ -137,8 +138,7 @@ def test_a_minutes_bytes_are_those_that_its_records_tell_whatever_the_rates(spar
     silent = [(float(at), "1", [Used(*bob, 7.0, None, 1e6, 35.0)]) for at in range(10, 60, 5)]
     older = (55.0, "1", [Used(*alice, 1e6, None, 1e6)])  # an older broker, whose records have no bytes
     both = [(float(at), "1", [used(10.0, "eve"), used(30.0, "eve", kind=READ)]) for at in range(0, 60, 10)]
-    parsed = shares.parse(frame(spark, usage(*lively, *silent, older, *both)), "c")
-    rows = uses(parsed).orderBy("user").collect()
+    rows = uses(shares.parse(frame(spark, usage(*lively, *silent, older, *both)), "c")).orderBy("user").collect()
     assert [(row["user"], row["at"].minute, row["written"], row["read"]) for row in rows] == [
         ("alice", 0, 1000.0, 0.0), ("bob", 0, 0.0, 350.0), ("eve", 0, 600.0, 1800.0),
     ]  # fmt: skip
@@ -176,18 +176,15 @@ def sizes(*records: tuple[float, str, dict[str, int]]) -> list[Record]:
     return sent(made, snapshot_records.encode)
 
 
-def _stream(log: Log, records: Sequence[Record], start: Callable[[], list[StreamingQuery]]) -> None:
-    """Runs the pipeline's queries over these records."""
-    queries = start()
+def _stream(log: Log, records: Sequence[Record], query: StreamingQuery) -> None:
+    """Runs one of the pipeline's queries over these records."""
     try:
         # The last record moves the watermark past the others. It comes twice, because only the next batch goes by that.
         for written in (records, records[-1:]):
             log.write(*written)
-            for query in queries:
-                query.processAllAvailable()
+            query.processAllAvailable()
     finally:
-        for query in queries:
-            query.stop()
+        query.stop()
 
 
 @pytest.fixture(scope="module")
@@ -199,16 +196,9 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
     uses = [(10.0 * n, "1", clients) for n in range(360)] + [(10.0 * n, "2", [used(10.0)]) for n in range(360)]
     stored = [(60.0 * i, "1", {"orders.*": 100 if i < 30 else 300, "logs": 7}) for i in range(60)]
     stored += [(60.0 * i, "2", {"orders.*": 50}) for i in range(60)]
-
-    def of_usage() -> list[StreamingQuery]:
-        parsed = shares.parse(usage_log.stream(spark), "c")
-        return [append(parsed, USAGE, place, SOON)]
-
-    def of_snapshots() -> list[StreamingQuery]:
-        return [append(snapshots.parse(snapshots_log.stream(spark), {"snapshots": "c"}), "budgets", place, SOON)]
-
-    _stream(usage_log, usage(*uses, (2 * 3600.0, "1", [used(1.0)])), of_usage)
-    _stream(snapshots_log, sizes(*stored, (7200.0, "1", {"logs": 7})), of_snapshots)
+    of_clients, of_volumes = shares.parse(usage_log.stream(spark), "c"), parsed(snapshots_log.stream(spark))
+    _stream(usage_log, usage(*uses, (2 * 3600.0, "1", [used(1.0)])), append(of_clients, USAGE, place, SOON))
+    _stream(snapshots_log, sizes(*stored, (7200.0, "1", {"logs": 7})), append(of_volumes, "budgets", place, SOON))
     return at / "history"
 
 
