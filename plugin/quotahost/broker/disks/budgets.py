@@ -2,9 +2,9 @@
 
 1. On the disk monitor's thread, ``look`` lists the log directories. It asks Java for the bytes of each replica of a
    budgeted topic, which Kafka has in memory.
-2. ``look`` runs at most twice a second, and takes at most a hundredth of the time, however many partitions there are.
-   The shortest of the last looks counts as the duration of a look. A look that waited for the processor or the disk
-   must not delay the next look for long, because nobody sees new bytes meanwhile.
+2. ``look`` runs at most twice a second, and works for at most a hundredth of the time, however many partitions there
+   are. A look on a busy machine waits for the processor for most of its duration. This wait is no work, and must not
+   delay the next look, because nobody sees new bytes meanwhile.
 3. A new leader's bytes count after 10 s. Until then the snapshot of the former leader may count the same bytes, and a
    failover would stop the writers of a budget that is half used. If the former leader becomes a follower, its bytes
    count until shortly before the new leader's count. Otherwise a move would let writers continue on a used-up budget.
@@ -15,7 +15,7 @@
 import logging
 import math
 import time
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
@@ -30,8 +30,8 @@ log = logging.getLogger("quotahost.disks")
 Replicas: TypeAlias = Callable[[Sequence[tuple[str, int]]], Sequence[tuple[int, bool] | None]]
 
 _EVERY: Final = 0.5  # seconds; writers continue within 2 s after space is free, and most of that time is this period
-_SHARE: Final = 100  # looks take at most 1/100 of the time
-_LOOKS: Final = 3  # the number of last looks, the shortest of which counts
+_SHARE: Final = 100  # looks work for at most 1/100 of the time
+_IN_JAVA: Final = 1e-5  # the most seconds for which Java works for a replica; a child process can't measure them
 #: Seconds until a new leader's bytes count. By then every broker has learned that a broker is out of service
 #: (``kafka.registered_brokers``), and has read that the former leader no longer leads the partition.
 _TAKEN_OVER: Final = 10.0
@@ -71,8 +71,10 @@ class _Reading(NamedTuple):
 class BudgetSizes:
     """Implements ``quotahost.api.broker.BudgetLook``. Any thread may read; each attribute is replaced as a whole."""
 
-    def __init__(self, replicas: Replicas, clock: Clock = time.monotonic) -> None:
-        self._replicas, self._clock = replicas, clock
+    def __init__(
+        self, replicas: Replicas, clock: Clock = time.monotonic, processor: Clock = time.thread_time
+    ) -> None:  # fmt: skip
+        self._replicas, self._clock, self._processor = replicas, clock, processor
         self.wanted: Mapping[str, Budget] | None = None
         self.parts: Mapping[str, Part] | None = None  # by name, the budgets with a replica here
         self._seen: Mapping[str, Budget] | None = None
@@ -80,7 +82,6 @@ class BudgetSizes:
         self._read = _Reading(-math.inf, {})
         self._kept: list[_Reading] = []  # the bases of the growth, up to 5 and 10 minutes old
         self._due = -math.inf
-        self._took = deque([0.0] * _LOOKS, _LOOKS)  # the durations of the last looks, in seconds
         self._fault = LoggedOnce(log)
 
     def look(self, directories: Iterable[str]) -> None:
@@ -88,7 +89,7 @@ class BudgetSizes:
 
         The caller leaves out offline directories, because clients can't write to the replicas there either.
         """
-        wanted, began = self.wanted, self._clock()
+        wanted, began, worked = self.wanted, self._clock(), self._processor()
         if wanted is None or (began < self._due and wanted is self._seen):
             return
         if wanted is not self._seen:
@@ -105,8 +106,9 @@ class BudgetSizes:
             self._read = read
             if not self._kept or began - self._kept[-1].at >= _KEPT:
                 self._kept = [*self._kept[-1:], read]
-        self._took.append(self._clock() - began)
-        self._due = self._clock() + max(_EVERY, _SHARE * min(self._took))
+        work = self._processor() - worked + _IN_JAVA * len(self._read.replicas)
+        now = self._clock()
+        self._due = now + max(_EVERY, _SHARE * min(work, now - began))
 
     def largest(self, name: str) -> list[tuple[str, int, float | None]]:
         """The largest topics of a budget here: name, bytes that count, and growth in bytes/s, None if unknown."""
