@@ -23,10 +23,9 @@ _KEY: Final = b"budgets/"
 NAME: Final = re.compile(r"[A-Za-z0-9._*-]{1,64}")
 BudgetName = Annotated[str, Field(pattern=f"^{NAME.pattern}$")]
 #: A topic's name, or the beginning of names with a star at its end; a star alone: all that don't begin with ``__``.
-PATTERN: Final = re.compile(r"[A-Za-z0-9._-]{1,249}|[A-Za-z0-9._-]{0,248}[*]")
+TopicPattern = Annotated[str, Field(pattern="^([A-Za-z0-9._-]{1,249}|[A-Za-z0-9._-]{0,248}[*])$")]
 
 Of = Literal["leaders", "replicas"]
-_Pattern = Annotated[str, Field(pattern=f"^({PATTERN.pattern})$")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class _Value(Versioned):
     """The JSON of a record's value."""
 
     #: Names of topics, or their beginnings with ``*`` at the end.
-    topics: Annotated[tuple[_Pattern, ...], Field(min_length=1, max_length=MAX_PATTERNS)]
+    topics: Annotated[tuple[TopicPattern, ...], Field(min_length=1, max_length=MAX_PATTERNS)]
     bytes: Long  # how many bytes these topics may take in the whole cluster
     of: Of = "leaders"  # which replicas' bytes count
 

@@ -71,9 +71,7 @@ class _Reading(NamedTuple):
 class BudgetSizes:
     """Implements ``quotahost.api.broker.BudgetLook``. Any thread may read; each attribute is replaced as a whole."""
 
-    def __init__(
-        self, replicas: Replicas, clock: Clock = time.monotonic, processor: Clock = time.thread_time
-    ) -> None:  # fmt: skip
+    def __init__(self, replicas: Replicas, clock: Clock = time.monotonic, processor: Clock = time.thread_time) -> None:
         self._replicas, self._clock, self._processor = replicas, clock, processor
         self.wanted: Mapping[str, Budget] | None = None
         self.parts: Mapping[str, Part] | None = None  # by name, the budgets with a replica here

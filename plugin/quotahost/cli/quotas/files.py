@@ -27,7 +27,7 @@ from quotahost.cli.property_files import read_broker_file
 from quotahost.cli.quotas.plain_yaml import Document, Way, documents, dumped
 from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, DEFAULT_NAME, Amount, Entity, Quotas
 from quotahost.model import DEFAULT, Default
-from quotahost.records.budgets import MAX_PATTERNS, NAME, PATTERN, Of
+from quotahost.records.budgets import MAX_PATTERNS, NAME, Of, TopicPattern
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.types import parse_keyed_rates, parse_rates, unescaped
 from quotahost.units import parse
@@ -153,8 +153,7 @@ class _ClusterEntry(_Entry):
         return self
 
 
-_Topic = Annotated[str, Field(pattern=f"^(?:{PATTERN.pattern})$")]
-_Topics = Annotated[list[_Topic], Field(min_length=1, max_length=MAX_PATTERNS)]
+_Topics = Annotated[list[TopicPattern], Field(min_length=1, max_length=MAX_PATTERNS)]
 
 
 class _BudgetEntry(_Entry):

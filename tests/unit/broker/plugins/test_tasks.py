@@ -106,18 +106,15 @@ def test_a_budget_that_came_went_or_moved_a_thousandth_is_news(world: World, mon
     assert (news(b=200), news(b=200)) == (1, 0)
 
 
-def test_at_a_start_what_was_said_of_budgets_before_counts_until_this_brokers_part_is_known(world: World) -> None:
+@pytest.mark.parametrize(("after", "known"), [(14, {"b": Part(100, frozenset("t"))}), (14.75, None)])
+def test_at_a_start_disks_are_published_with_the_budgets_or_before_others_miss_them(
+    world: World, after: float, known: dict[str, Part] | None
+) -> None:
     world.set(factor__source="snapshots", budgets="on")
-    assert world.run(14) == 0
-    monitor(world.context).budgets.parts = {"b": Part(100, frozenset("t"))}
+    assert world.run(after) == 0, "what was said of budgets before the start counts until this broker's part is known"
+    monitor(world.context).budgets.parts = known
     assert world.run() == 1
-    assert world.kafka.sent[-1].budgets == (("b", 100),)
-
-
-def test_disks_are_published_before_others_miss_them_where_the_budgets_cannot_be_read(world: World) -> None:
-    world.set(factor__source="snapshots", budgets="on")
-    assert (world.run(14.75), world.run()) == (0, 1)
-    assert world.kafka.sent[-1].budgets is None
+    assert world.kafka.sent[-1].budgets == (known and (("b", 100),))
 
 
 def test_nothing_is_sent_while_a_record_is_on_its_way_and_the_news_follows(world: World) -> None:

@@ -179,8 +179,7 @@ class LoadSource:
         pressure, cause = max(pressures)
         enforced = not self._context.settings.shadow.factor
         factor = self._law.step(pressure, elapsed / _NS, now.at_ns * _MS // _NS, self._holds_back, enforced)
-        if pressure < 1 and enforced:  # without these words the cause would seem to be no cause
-            cause += " with this factor"
+        cause += " with this factor" if pressure < 1 and enforced else ""  # otherwise it would seem to be no cause
         return Factor(factor, cause if factor < 1 else "")
 
     def _holds_back(self) -> bool:
