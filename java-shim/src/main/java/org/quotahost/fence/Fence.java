@@ -37,7 +37,7 @@ import org.slf4j.LoggerFactory;
 public final class Fence {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
     /** Types of requests, with the numbers of Kafka's protocol guide. */
-    private static final int PRODUCE = 0, FETCH = 1, CREATE_TOPICS = 19, CREATE_PARTITIONS = 37;
+    private static final int PRODUCE = 0, FETCH = 1, CREATE_TOPICS = 19, CREATE_PARTITIONS = 37, SHARE_FETCH = 78;
     /** A limit is needed, since a volume at its hard limit may close the fence four times a second. */
     static final int LINES_PER_MINUTE = 20;
     /** Every client retries on this error; THROTTLING_QUOTA_EXCEEDED would be fatal to librdkafka. */
@@ -117,7 +117,8 @@ public final class Fence {
             List<AuthorizationResult> results) {
         Consumer<AuthorizableRequestContext> keeper = addresses;
         int request = context.requestType();
-        if (keeper != null && (request == PRODUCE || request == FETCH)) keeper.accept(context);
+        boolean moves = request == PRODUCE || request == FETCH || request == SHARE_FETCH;
+        if (keeper != null && moves) keeper.accept(context);
         Rules now = rules;
         Topics over = topics;
         if (!now.closed && now.affected == null && over == null) return null;

@@ -15,7 +15,7 @@ import org.apache.kafka.common.protocol.ApiKeys;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.quotahost.QuotaFence;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.FenceFixture;
@@ -113,8 +113,8 @@ class DumpTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"web", "other"}) // a client with something of its own, and an unknown client
-    void aRowTellsFromWhereItsUserWroteOrReadLastAsTheAuthorizerSeesIt(String clientId) throws JMException {
+    @CsvSource({"web, FETCH", "other, SHARE_FETCH"}) // a client with something of its own, and an unknown client
+    void aRowTellsFromWhereItsUserWroteOrReadLastAsTheAuthorizerSeesIt(String clientId, ApiKeys reads) throws JMException {
         QuotaFence fence = FenceFixture.fence("none", Map.of());
         client("alice", "app", Scopes.CLIENT, 1_000);
         client("bob", "web", Scopes.USER, 1_000);
@@ -129,7 +129,7 @@ class DumpTest {
         assertEquals(List.of("127.0.0.1", ""), column(dump.uses(2), "address"), "only who writes or reads is noted");
         assertEquals("127.0.0.1", dump.client("alice", "app").get("address"));
 
-        fence.authorize(FenceFixture.from(ApiKeys.FETCH, "bob", clientId), FenceFixture.write("orders"));
+        fence.authorize(FenceFixture.from(reads, "bob", clientId), FenceFixture.write("orders"));
         assertEquals(List.of("127.0.0.1", "127.0.0.1"), column(dump.uses(2), "address"), "of a user, whatever the client-id");
         assertEquals("", dump.client("stranger", "x").get("address"));
         client("alice", "app", Scopes.CLIENT, 2_000);
