@@ -191,7 +191,6 @@ def _sharers(quota: QuotaState) -> tuple[str, str]:
         return f"all client-ids of {name} that are too long or that JMX can't show", "client's"
     return {
         "unlimited": ("all clients without one", "unlimited clients'"),
-        "exempt": ("all clients without one", "unlimited clients'"),
         "broker": ("all clients of this broker", "whole broker's"),
         "client-id": (f"{of_client}, whatever the user", "client-id's"),
         "user": (name, "user's"),

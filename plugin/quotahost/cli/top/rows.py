@@ -40,8 +40,8 @@ LONGEST: Final = 200  # characters: a table cuts longer names, however wide the 
 class ClusterUse(ClientUse):
     """The use of several brokers by the clients of one scope.
 
-    Rate, quota and limit are sums over the brokers whose tables have the client, because Kafka's quotas are for each
-    broker. Delay and share are the largest of all brokers, and ``bound`` is the strongest limitation of all brokers.
+    Kafka's quotas are for each broker, so rate, quota and limit are sums; but a quota of partition mutations is the
+    active controller's alone. Delay and share are the largest, and ``bound`` is the strongest, of all brokers.
     """
 
     brokers: tuple[str, ...] = ()  # the brokers' ids
@@ -85,8 +85,9 @@ def merged(looks: Mapping[str, Look], alive: Collection[str]) -> ClusterLook:
 def _sum(by_broker: Mapping[str, ClientUse]) -> ClusterUse:
     uses = list(by_broker.values())
     first = uses[0]
+    total = max if first.quota_type is QuotaType.CONTROLLER_MUTATION else sum
     quota, limit = (
-        None if None in rates else sum(rate or 0.0 for rate in rates)  # unlimited if it is unlimited on any broker
+        None if None in rates else total(rate or 0.0 for rate in rates)  # unlimited if it is unlimited on any broker
         for rates in ([use.quota for use in uses], [use.limit for use in uses])
     )
     shadow = next((use.shadow for use in uses if use.shadow), "")

@@ -135,7 +135,9 @@ def test_a_client_of_several_brokers_is_one_row() -> None:
     slow = use(rate=1e6, quota=1e6, delay_ms=300.0, bound=LimitedBy.QUOTA, idle=0.0)
     idle = use(rate=1e5, quota=1e6, delay_ms=0.0, idle=3.0, shadow="static")
     reads = use(quota_type=QuotaType.FETCH, quota=None, limit=None)
-    found = merged({"10": look([slow]), "9": look([idle, reads]), "2": look()}, {"2", "9", "10"})
+    # A broker that asks for the creation of a topic has a bucket, too; the active controller's alone is charged.
+    creates, asks = (use(quota_type=QuotaType.CONTROLLER_MUTATION, rate=rate, quota=10, limit=5) for rate in (4, 0))
+    found = merged({"10": look([slow, creates]), "9": look([idle, reads, asks]), "2": look()}, {"2", "9", "10"})
     (one,) = Choice(type=QuotaType.PRODUCE).rows(found.uses)
     assert isinstance(one, ClusterUse)
     assert (one.rate, one.quota, one.delay_ms, one.idle, one.shadow) == (1.1e6, 2e6, 300.0, 0.0, "static")
@@ -144,7 +146,9 @@ def test_a_client_of_several_brokers_is_one_row() -> None:
     assert (one.bound, one.share) == (LimitedBy.QUOTA, 1.0)
     (other,) = Choice(type=QuotaType.FETCH).rows(found.uses)
     assert (other.quota, other.limit, other.share) == (None, None, None)
-    first, _, columns, row, _ = lines_of(lambda screen: screen.print(whole(found, Choice(), 120)))
+    (other,) = Choice(type=QuotaType.CONTROLLER_MUTATION).rows(found.uses)
+    assert (other.rate, other.quota, other.limit) == (4, 10, 5)
+    first, _, columns, row, *_ = lines_of(lambda screen: screen.print(whole(found, Choice(), 120)))
     assert (first.startswith("3 of 3 brokers  OPEN"), "brokers" in columns) == (True, True)
     assert " ".join(row.split()) == "alice app PRODUCE 1.10 MB/s 2.00 MB/s 100.0 % 300 ms 2 quota"
 
