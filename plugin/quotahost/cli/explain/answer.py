@@ -328,10 +328,8 @@ def _bucket(answer: Answer, quota: QuotaState) -> Facts:
 
 def _until_paid(quota: QuotaState) -> str:
     """For how long Kafka still refuses mutations, until the bucket is back at 0 tokens."""
-    if not quota.limit:
-        return "until the limit is raised"
-    # The time is rounded up, so that Kafka admits a mutation after the time that is shown.
-    return f"for another {show_seconds(math.ceil(-(quota.tokens or 0) / quota.limit * 10) / 10)}"
+    # The time is rounded up, so that Kafka admits a mutation after the time that is shown. A limit is above 0 (Quota).
+    return f"for another {show_seconds(math.ceil(-(quota.tokens or 0) / (quota.limit or math.inf) * 10) / 10)}"
 
 
 def _who_knows(answer: Answer) -> str:

@@ -97,8 +97,6 @@ IDLE = "Nothing limits this client now; PRODUCE would first be limited by the us
         (ORDERS | {"bound": FACTOR}, TOPICS, f"PRODUCE is limited by the factor 0.5, {WRITES}"),
         (ORDERS | {"bound": FENCED}, TOPICS | CLOSED, f"PRODUCE is limited by the fence, {WRITES}"),
         ({}, TOPICS | CLOSED, IDLE),
-        ({"type": MUTATIONS, "base": 0.0, "limit": 0.0, "tokens": -1.0, "bound": QUOTA}, {},
-         "CONTROLLER_MUTATION is limited by the user's quota of client-quotas (until the limit is raised)"),
     ],
 )  # fmt: skip
 def test_one_sentence_names_what_limits_the_client(one: dict[str, Any], changes: dict[str, Any], sentence: str) -> None:
