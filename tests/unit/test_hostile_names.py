@@ -123,8 +123,8 @@ def look_of(value: Value) -> Look:
 
 def draw_look(value: Value, screen: Console) -> None:
     look, name = look_of(value), value(str)
-    screen.print(whole(look, Choice(), 120))
-    screen.print(whole(merged({name: look, "2": look}, {name, f"{name}3"}), Choice(), 120))
+    screen.print(whole(look, Choice(), screen))
+    screen.print(whole(merged({name: look, "2": look}, {name, f"{name}3"}), Choice(), screen))
 
 
 def draw_panels(value: Value, screen: Console) -> None:

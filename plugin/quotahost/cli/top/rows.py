@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -262,8 +262,10 @@ def left_out(look: Look) -> str:
     return "less busy clients are left out" if look.left_out else ""
 
 
-def whole(look: Look, choice: Choice, width: int) -> RenderableType:
-    return Group(*head(look), table(choice.rows(look.uses), width), *filter(None, [left_out(look)]))
+def whole(look: Look, choice: Choice, screen: Console) -> RenderableType:
+    rows = table(choice.rows(look.uses), screen.width)
+    rows.expand = screen.measure(rows).maximum == screen.width  # in a pipe, lines of blanks would be folded later
+    return Group(*head(look), rows, *filter(None, [left_out(look)]))
 
 
 def values(look: Look, choice: Choice) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def main(arguments: Sequence[str]) -> int:
         if given.json:
             say(json_text(values(look, choice)))
         elif given.once or not (sys.stdin.isatty() and sys.stdout.isatty()):
-            screen.print(whole(look, choice, screen.width))
+            screen.print(whole(look, choice, screen))
         else:
             watch(watched, look, choice, interval)
     return 0
