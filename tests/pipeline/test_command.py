@@ -250,8 +250,8 @@ def test_absent_topics_are_made_with_three_replicas_and_dead_letters_leave(late:
     made = Kafka(brokers=3 - late, late=late).ensure()
     assert {replicas for replicas, _ in made.values()} == {3}
     configs = {name: config for name, (_, config) in made.items()}
-    assert configs["t.cluster_volumes"] == COMPACTED
-    assert configs["t.snapshots"] == configs["t.usage"] == COMPACTED | {"min.compaction.lag.ms": "600000"}
+    assert configs["t.cluster_volumes"] == configs["t.snapshots"] == COMPACTED
+    assert configs["t.usage"] == COMPACTED | {"min.compaction.lag.ms": "600000"}
     assert {config["min.insync.replicas"] for config in configs.values()} == {"1"}, "writes go on with two brokers down"
     assert configs["t.refused"]["cleanup.policy"] == configs["t.ticks"]["cleanup.policy"] == "delete"
     assert int(configs["t.refused"]["retention.ms"]) == 7 * 24 * 3600 * 1000

@@ -119,10 +119,8 @@ TOPICS: Final = (SNAPSHOTS, CLUSTER_VOLUMES, USAGE, SHARES, REFUSED, TICKS, WATC
 
 def config_of(name: str) -> dict[str, str]:
     """Return the configuration of a compacted topic; ``name`` may begin with any prefix."""
-    # The pipeline's history reads two topics every five minutes. If Kafka compacted their records before, a bill would
-    # lack bytes. With a longer time brokers would have to read more when they start.
-    in_history = name.endswith((SNAPSHOTS.named(""), USAGE.named("")))
-    return COMPACTED | ({"min.compaction.lag.ms": "600000"} if in_history else {})
+    # The history reads the usage every five minutes. If Kafka compacted it before, a bill would lack bytes.
+    return COMPACTED | ({"min.compaction.lag.ms": "600000"} if name.endswith(USAGE.named("")) else {})
 
 
 #: The topic of tiered storage's default metadata manager (TopicBasedRemoteLogMetadataManagerConfig).
