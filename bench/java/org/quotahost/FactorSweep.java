@@ -95,7 +95,7 @@ public final class FactorSweep {
     }
 
     private static int sweep(QuotaTable table) throws InterruptedException {
-        int before = table.generation(0);
+        int before = table.factorInForce.generation(0);
         long began = System.nanoTime();
         boolean down = false;
         for (long ms = 0; ms < 2 * HALF_MS; ms = (System.nanoTime() - began) / 1_000_000) {
@@ -105,7 +105,7 @@ public final class FactorSweep {
             table.beat(ms);
             Thread.sleep(QuotaTable.BEAT_MS);
         }
-        return table.generation(0) - before;
+        return table.factorInForce.generation(0) - before;
     }
 
     /** Changes quotas as often as a factor moves limits: in steps of two percent, up to five a second. */

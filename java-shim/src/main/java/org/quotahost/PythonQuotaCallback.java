@@ -88,7 +88,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
             // The order matters: `last` must never be newer than `now`. Otherwise a thread that was slow between the two reads
             // would set `reset` back, and Kafka would read all limits twice for nothing.
             int last = reset.get(at);
-            int now = table.generation(at);
+            int now = table.factorInForce.generation(at);
             return now != last && reset.compareAndSet(at, last, now); // true for only one of the threads
         } catch (Throwable e) {
             return false;

@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Inbox.Batch;
@@ -22,6 +23,7 @@ import org.quotahost.table.QuotaTable;
 import org.quotahost.table.QuotaTable.SlowedTopics;
 import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.Json;
+import org.quotahost.util.Names;
 import org.quotahost.util.Resources;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -286,7 +288,7 @@ final class Calls {
             ids.clear();
             idsBytes = list.length;
         }
-        Set<String> made = QuotaTable.clientIds(((List<?>) Wire.decode(list)).toArray(String[]::new));
+        Set<String> made = ((List<?>) Wire.decode(list)).stream().map(String.class::cast).filter(Names::keeps).collect(Collectors.toSet());
         ids.put(ByteBuffer.wrap(list), made);
         return made;
     }

@@ -140,7 +140,7 @@ public final class PythonHost {
     private void open() {
         gauges.set("Host", "", "EventErrors", 0); // only here, since the number stays over a restart of Python
         StandardGauges.add(this);
-        gauges.table("Clients", "Uses", new ClientTable(() -> questions.ask("clients-table", List.of(), TABLE_MS))::read);
+        gauges.table("Clients", "Uses", () -> ClientTable.of(questions.ask("clients-table", List.of(), TABLE_MS)));
         lives.start();
         watch();
         log();

@@ -2,7 +2,6 @@ package org.quotahost.metrics;
 
 import java.util.Arrays;
 import java.util.List;
-import java.util.function.Supplier;
 import javax.management.openmbean.CompositeDataSupport;
 import javax.management.openmbean.CompositeType;
 import javax.management.openmbean.OpenDataException;
@@ -37,19 +36,12 @@ public final class ClientTable {
         }
     }
 
-    private final Supplier<?> rows;
+    private ClientTable() {}
 
-    /** @param rows returns a list of rows, each a list of its columns; any other type means no answer */
-    public ClientTable(Supplier<?> rows) {
-        this.rows = rows;
-    }
-
-    public TabularData read() {
+    /** @param answer a list of rows, each a list of its columns; any other type means no answer */
+    public static TabularData of(Object answer) {
         TabularDataSupport table = new TabularDataSupport(TYPE);
-        List<?> answer = rows.get() instanceof List<?> all ? all : List.of();
-        for (Object columns : answer) {
-            table.put(row((List<?>) columns));
-        }
+        if (answer instanceof List<?> rows) rows.forEach(columns -> table.put(row((List<?>) columns)));
         return table;
     }
 

@@ -107,7 +107,8 @@ public final class FactorInForce {
         return rule;
     }
 
-    int generation(int type) {
+    /** Grows whenever limits of a type have changed that Kafka may have in its sensors (quotaResetRequired). */
+    public int generation(int type) {
         return generations.get(type);
     }
 

@@ -2,7 +2,6 @@ package org.quotahost.table;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -158,11 +157,6 @@ public final class QuotaTable {
         }
     }
 
-    /** Grows whenever limits of a type have changed that Kafka may have in its sensors (quotaResetRequired). */
-    public int generation(int type) {
-        return factorInForce.generation(type);
-    }
-
     // ---- the host --------------------------------------------------------------------------------------------
 
     /**
@@ -176,12 +170,8 @@ public final class QuotaTable {
             String[] measured) {
         principals.max = max;
         idleSeconds = idle;
-        Set<ClientQuotaType> types = EnumSet.noneOf(ClientQuotaType.class);
-        for (String name : factored) types.add(ClientQuotaType.valueOf(name));
-        boolean[] measuredTypes = new boolean[TYPES];
-        for (String name : measured) measuredTypes[ClientQuotaType.valueOf(name).ordinal()] = true;
-        scopes.measured = measuredTypes;
-        factorInForce.factored = types;
+        scopes.measured = types(measured);
+        factorInForce.factored = types(factored);
         factorInForce.floorBytes = floorBytes;
         Fence.allowance(floorBytes);
         Fence.addresses(principals::from);
@@ -189,6 +179,10 @@ public final class QuotaTable {
         for (int type = 0; type < TYPES; type++) {
             if (scopes.newcomers.base(type, newcomerRates[type])) factorInForce.renew(1 << type, now);
         }
+    }
+
+    private static Set<ClientQuotaType> types(String[] names) {
+        return Arrays.stream(names).map(ClientQuotaType::valueOf).collect(Collectors.toSet());
     }
 
     /** Sets Kafka's windows (quota.window.*) and max.mute; they apply from the next configure() or the next beat. */
@@ -199,11 +193,6 @@ public final class QuotaTable {
     /** Sets the rules that are not enforced, as above. The host and TopicQuotas handle suppliers and topics in shadow. */
     public synchronized void shadow(List<String> rules) {
         factorInForce.shadow = rules;
-    }
-
-    /** Returns a set of client-ids that the host sends once and refers to in many answers. */
-    public static Set<String> clientIds(String[] ids) {
-        return Arrays.stream(ids).filter(Names::keeps).collect(Collectors.toSet());
     }
 
     /** Forgets the clients that are exempt from now on: the table keeps nothing of exempt clients, and does not ask the host. */

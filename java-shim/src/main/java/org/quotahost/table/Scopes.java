@@ -25,8 +25,8 @@ final class Scopes {
      * chosen to collide. Most users have one pair of tags, in a map of one entry, which takes less heap and is faster to read.
      */
     private final ConcurrentHashMap<String, Map<String, Tags>> byUser = new ConcurrentHashMap<>();
-    /** Whether anybody reads Kafka's measurements of clients without a quota, by quota type. */
-    boolean[] measured = new boolean[QuotaTable.TYPES];
+    /** The quota types for which somebody reads Kafka's measurements of clients without a quota. */
+    Set<ClientQuotaType> measured = Set.of();
     final Scope newcomers = of(NEWCOMERS + ">", "");
     /** The scope of all clients without a quota of a type that is not measured. */
     final Scope unlimited = of("<unlimited>", "");
@@ -54,7 +54,7 @@ final class Scopes {
 
     /** Returns the scope of an answer that is the same for all client-ids of a (sanitized) user, or null if it depends on them. */
     Scope shared(Quota quota, int type, String user) {
-        if (Double.isNaN(quota.rate()) && !measured[type]) return unlimited;
+        if (Double.isNaN(quota.rate()) && !measured.contains(ClientQuotaType.values()[type])) return unlimited;
         return switch (quota.code()) {
             case CLIENT, CLIENT_ID, NEWCOMER -> null;
             case USER -> of(user, "");

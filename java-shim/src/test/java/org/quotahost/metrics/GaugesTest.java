@@ -71,7 +71,7 @@ class GaugesTest {
     @Test
     void anMBeanGainsAttributesWhileItIsThereAndSaysSo() throws Exception {
         gauges.add("Test", "", "Depth", () -> value);
-        gauges.table("Test", "Uses", () -> new ClientTable(List::of).read());
+        gauges.table("Test", "Uses", () -> ClientTable.of(List.of()));
         gauges.set("Test", "", "Age", 3);
 
         MBeanAttributeInfo[] infos = server.getMBeanInfo(name("Test")).getAttributes();
@@ -138,7 +138,7 @@ class GaugesTest {
     // ---- JMX's table of clients, made of the rows of the Python host ----
 
     private static TabularData table(List<?>... rows) {
-        return new ClientTable(() -> List.of(rows)).read();
+        return ClientTable.of(List.of(rows));
     }
 
     @Test
@@ -153,6 +153,6 @@ class GaugesTest {
 
     @Test
     void itIsEmptyWhileTheHostDoesNotAnswer() {
-        assertEquals(0, new ClientTable(() -> "{\"error\": \"the Python host did not answer\"}").read().size());
+        assertEquals(0, ClientTable.of("{\"error\": \"the Python host did not answer\"}").size());
     }
 }

@@ -27,7 +27,7 @@ class AllocationTest {
                 int of = type;
                 assertEquals(0, bytesPerCall(() -> {
                     Map<String, String> tags = table.tags(of, ALICE, "app");
-                    if (table.generation(of) >= 0) last = of == FETCH ? table.limit(of, tags) : tags;
+                    if (table.factorInForce.generation(of) >= 0) last = of == FETCH ? table.limit(of, tags) : tags;
                 }));
             }
         }

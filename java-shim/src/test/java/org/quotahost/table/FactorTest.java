@@ -64,13 +64,13 @@ class FactorTest {
             }
         };
         table.beat(3_000);
-        int produce = table.generation(PRODUCE), fetch = table.generation(FETCH);
+        int produce = table.factorInForce.generation(PRODUCE), fetch = table.factorInForce.generation(FETCH);
         assertThrows(OutOfMemoryError.class, () -> table.limit(PRODUCE, full));
 
-        assertEquals(produce, table.generation(PRODUCE));
+        assertEquals(produce, table.factorInForce.generation(PRODUCE));
         table.beat(4_200);
-        assertEquals(produce + 1, table.generation(PRODUCE));
-        assertEquals(fetch, table.generation(FETCH));
+        assertEquals(produce + 1, table.factorInForce.generation(PRODUCE));
+        assertEquals(fetch, table.factorInForce.generation(FETCH));
     }
 
     @Proves("proposal-035.pause")
@@ -78,11 +78,11 @@ class FactorTest {
     void whileItIsClosedTheProduceLimitStaysWhereItWas() {
         FenceFixture.fence("none", Map.of());
         table.factor(0.2, "", null);
-        int generation = table.generation(PRODUCE);
+        int generation = table.factorInForce.generation(PRODUCE);
 
         table.factor(0, "", null);
         assertEquals(200.0, limit(PRODUCE));
-        assertEquals(generation, table.generation(PRODUCE));
+        assertEquals(generation, table.factorInForce.generation(PRODUCE));
         table.factor(1, "", null);
         assertEquals(1_000.0, limit(PRODUCE));
     }

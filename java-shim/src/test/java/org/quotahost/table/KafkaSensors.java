@@ -37,13 +37,13 @@ final class KafkaSensors {
         this.table = table;
         this.type = type;
         this.lifeTicks = lifeTicks;
-        this.read = table.generation(type);
+        this.read = table.factorInForce.generation(type);
     }
 
     /** Simulates a request of a client. Returns the limit by which Kafka measures the request. */
     Double request(String principal, String clientId) {
         Map<String, String> tags = Tables.tags(table, type, principal, clientId);
-        int generation = table.generation(type);
+        int generation = table.factorInForce.generation(type);
         if (generation != read) sensors.values().forEach(sensor -> sensor.limit = table.limit(type, sensor.tags));
         read = generation;
         Sensor sensor = sensors.computeIfAbsent(name(tags), n -> new Sensor(tags, table.limit(type, tags)));

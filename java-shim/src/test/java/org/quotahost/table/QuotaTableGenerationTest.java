@@ -20,17 +20,17 @@ class QuotaTableGenerationTest {
     private final QuotaTable table = Tables.table(new Inbox(), 100_000, 3_600);
 
     private boolean resets(int type, Runnable action) {
-        int before = table.generation(type);
+        int before = table.factorInForce.generation(type);
         action.run();
-        return table.generation(type) != before;
+        return table.factorInForce.generation(type) != before;
     }
 
     @Test
     void newClientsAreNoReasonForAResetHoweverManyThereAre() {
-        int before = table.generation(PRODUCE);
+        int before = table.factorInForce.generation(PRODUCE);
         for (int i = 0; i < 1_000; i++) publish(table, "w" + i, "c" + i, Scopes.CLIENT, 1_000 + i);
         for (int i = 0; i < 1_000; i++) publish(table, "x" + i, "", Scopes.USER, 1_000 + i);
-        assertEquals(before, table.generation(PRODUCE));
+        assertEquals(before, table.factorInForce.generation(PRODUCE));
     }
 
     @Test
@@ -94,15 +94,15 @@ class QuotaTableGenerationTest {
         table.factor(0.6, "", null);
         for (int ms = 0; ms < 2_000; ms += 200) table.beat(ms);
         table.factor(0.5, "", null);
-        int changed = table.generation(PRODUCE);
-        int fetch = table.generation(FETCH);
+        int changed = table.factorInForce.generation(PRODUCE);
+        int fetch = table.factorInForce.generation(FETCH);
         for (int ms = 2_000; ms < 2_800; ms += 200) table.beat(ms);
-        assertEquals(changed, table.generation(PRODUCE));
+        assertEquals(changed, table.factorInForce.generation(PRODUCE));
 
         for (int ms = 2_800; ms < 8_000; ms += 200) table.beat(ms);
 
-        assertEquals(changed + 1, table.generation(PRODUCE));
-        assertEquals(fetch, table.generation(FETCH));
+        assertEquals(changed + 1, table.factorInForce.generation(PRODUCE));
+        assertEquals(fetch, table.factorInForce.generation(FETCH));
     }
 
     /** Kafka may still have a sensor for these clients. */

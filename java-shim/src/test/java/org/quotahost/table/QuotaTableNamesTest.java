@@ -83,7 +83,7 @@ class QuotaTableNamesTest {
         int[] codes = {Scopes.CLIENT, Scopes.USER, Scopes.USER, Scopes.USER};
         double[] rates = {1_000, UNLIMITED, UNLIMITED, UNLIMITED};
         var batch = new Batch(List.of(new Batch.Lookup("alice", "a", System.nanoTime())), List.of());
-        publish(table, batch, codes, rates, new String[0], QuotaTable.clientIds(new String[0]));
+        publish(table, batch, codes, rates, new String[0], Set.of());
 
         assertEquals("alice", table.tags(FETCH, Tables.principal("alice"), "new").get("user"));
         assertEquals(List.of("alice/new"), Inboxes.drain(inbox), "it will be known before it produces");

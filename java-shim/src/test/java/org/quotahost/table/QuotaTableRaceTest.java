@@ -37,11 +37,11 @@ class QuotaTableRaceTest {
         publish(0, Scopes.CLIENT);
         // From here on Kafka may have limits of all clients.
         for (int client = 0; client < CLIENTS; client++) Tables.limit(table, 0, "u" + client, "c");
-        int first = table.generation(0);
+        int first = table.factorInForce.generation(0);
         List<Future<Integer>> reads = start(() -> {
             int looks = 0;
             while (!done.get()) for (int client = 0; client < CLIENTS; client++, looks++) {
-                int seen = table.generation(0) - first;
+                int seen = table.factorInForce.generation(0) - first;
                 int version = version(client, Tables.limit(table, 0, "u" + client, "c"));
                 assertTrue(version >= seen, () -> "generation " + seen + " was seen, and then the limits of " + version);
             }
@@ -51,7 +51,7 @@ class QuotaTableRaceTest {
         for (int version = 1; version <= VERSIONS; version++) publish(version, Scopes.CLIENT);
 
         finish(reads);
-        assertEquals(VERSIONS, table.generation(0) - first, "each publication changed every limit");
+        assertEquals(VERSIONS, table.factorInForce.generation(0) - first, "each publication changed every limit");
     }
 
     /** Clients move between scopes, are forgotten and come back. Their tags are always their own or the newcomers'. */

@@ -125,12 +125,12 @@ class SlowingTest {
         Map<String, String> tags = Tables.tags(table, "alice", "a");
         assertEquals(500.0, table.limit(PRODUCE, tags));
         pass(3);
-        int before = table.generation(PRODUCE);
+        int before = table.factorInForce.generation(PRODUCE);
 
         Tables.publish(table, "alice", "a", Scopes.CLIENT, 4_000);
 
         assertEquals(2_000.0, table.limit(PRODUCE, tags));
-        assertEquals(before + 1, table.generation(PRODUCE));
+        assertEquals(before + 1, table.factorInForce.generation(PRODUCE));
     }
 
     @Test

@@ -2,6 +2,7 @@ package org.quotahost.table;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -56,7 +57,7 @@ public final class Tables {
 
     /** Publishes one answer for all types that holds for all client-ids of a principal except the distinct ones. */
     public static void publishWhole(QuotaTable table, String principal, String clientId, int code, double rate, String... distinct) {
-        publish(table, principal, clientId, code, rate, true, QuotaTable.clientIds(distinct), "gold");
+        publish(table, principal, clientId, code, rate, true, new HashSet<>(List.of(distinct)), "gold");
     }
 
     private static void publish(QuotaTable table, String principal, String clientId, int code, double rate, boolean alike,
