@@ -42,8 +42,6 @@ final class Calls {
     /** The most bytes of a call or of its answer. */
     static final int MOST = Integer.parseInt(DECLARATION.getProperty("most"));
     private static final Set<String> TOLD = Set.of(DECLARATION.getProperty("told").split(" "));
-    /** The most bytes of remembered sets of client-ids: a supplier may return the same large set for every principal. */
-    private static final int MOST_IDS = 16 << 20;
 
     /** Made in advance, since no text can be made when the heap is full. */
     static final byte[] FULL = refusal("the broker's heap is full"), TOO_LARGE = refusal("the answer is too large");
@@ -88,8 +86,8 @@ final class Calls {
     private final Life life;
     /** The batch that was taken last; it has no clients after these were answered. */
     private Batch taken = Batch.EMPTY;
-    final Map<ByteBuffer, Set<String>> ids = new HashMap<>();
-    private long idsBytes;
+    /** The last publication's sets of client-ids, by their bytes: a supplier may return the same large set for every principal. */
+    volatile Map<ByteBuffer, Set<String>> ids = Map.of();
     final Map<String, Handler> handlers;
 
     Calls(PythonHost host, Life life) {
@@ -243,9 +241,7 @@ final class Calls {
     void giveBack() {
         life.close();
         answered().clients().forEach(host.inbox::askAgain);
-        synchronized (this) {
-            ids.clear(); // Lives keeps the first life, and the table has the sets that are in use
-        }
+        ids = Map.of(); // Lives keeps the first life, and the table has the sets that are in use
     }
 
     private void configure(Arguments a) {
@@ -262,8 +258,11 @@ final class Calls {
     }
 
     private void publish(Arguments a) {
-        List<Set<String>> ids = a.list(2).all.stream().map(each -> ids((byte[]) each)).toList();
-        List<Answer> answers = a.list(1).all.stream().map(row -> answer(new Arguments((List<?>) row), ids)).toList();
+        Map<ByteBuffer, Set<String>> before = ids, now = new HashMap<>();
+        List<Set<String>> sets = a.list(2).all.stream().map(each -> ByteBuffer.wrap((byte[]) each))
+                .map(list -> now.computeIfAbsent(list, any -> before.containsKey(list) ? before.get(list) : clientIds(list))).toList();
+        if (!now.isEmpty()) ids = now;
+        List<Answer> answers = a.list(1).all.stream().map(row -> answer(new Arguments((List<?>) row), sets)).toList();
         host.table.publish(answered(), a.get(0), answers);
     }
 
@@ -279,18 +278,8 @@ final class Calls {
         return new Answer(quotas, distinct >= 0, distinct < 0 ? Set.of() : ids.get(distinct), row.get(2));
     }
 
-    /** Returns the set that this list of client-ids (as bytes) made before, or a new set. */
-    private synchronized Set<String> ids(byte[] list) {
-        Set<String> known = ids.get(ByteBuffer.wrap(list));
-        if (known != null) return known;
-        idsBytes += list.length;
-        if (idsBytes > MOST_IDS) {
-            ids.clear();
-            idsBytes = list.length;
-        }
-        Set<String> made = ((List<?>) Wire.decode(list)).stream().map(String.class::cast).filter(Names::keeps).collect(Collectors.toSet());
-        ids.put(ByteBuffer.wrap(list), made);
-        return made;
+    private static Set<String> clientIds(ByteBuffer list) {
+        return ((List<?>) Wire.decode(list.array())).stream().map(String.class::cast).filter(Names::keeps).collect(Collectors.toSet());
     }
 
     private void setFactor(Arguments a) {
