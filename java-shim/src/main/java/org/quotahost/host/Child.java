@@ -90,7 +90,7 @@ final class Child extends Life {
 
     @Override
     public String toString() {
-        return "the process " + process.pid();
+        return process == null ? "a process that did not start" : "the process " + process.pid();
     }
 
     // ---- calls -----------------------------------------------------------------------------------------------

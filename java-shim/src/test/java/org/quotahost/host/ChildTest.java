@@ -427,6 +427,13 @@ class ChildTest {
         end(host);
     }
 
+    /** The log names what an upgrade has replaced. For example, python.executable leads nowhere when Python starts again. */
+    @Test
+    void aProcessThatDidNotStartHasAName() {
+        var environment = new CompletableFuture<PythonEnvironment>();
+        assertEquals("a process that did not start", new Child(host, host.config, environment, false).toString());
+    }
+
     /** The serving Python ends repeatedly. A better one must not wait for the pause, neither now nor after an end of its own. */
     @Test
     @Timeout(120)
