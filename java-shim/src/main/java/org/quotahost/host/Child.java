@@ -55,7 +55,6 @@ final class Child extends Life {
 
     private volatile Process process;
     private Thread reader;
-    private InputStream errors;
     private DataOutputStream out;
     /** Calls without a waiting caller, kept until this process has its turn. */
     private final List<Calls.Request> deferred = new ArrayList<>();
@@ -82,7 +81,6 @@ final class Child extends Life {
                 .replace("{parent}", Long.toString(ProcessHandle.current().pid()));
         // -I isolates Python: it must not run files of the working directory, nor obey PYTHON* variables.
         process = new ProcessBuilder(python.executable(), "-I", "-c", code).start();
-        errors = process.getErrorStream();
         out = new DataOutputStream(new BufferedOutputStream(process.getOutputStream(), 1 << 16));
         reader = Schedule.daemon(this::read, "quotahost-child");
         reader.start();
@@ -148,6 +146,7 @@ final class Child extends Life {
 
     /** Logs the standard error so far, without waiting, since a process that outlives this one may still have the pipe open. */
     private void log() {
+        InputStream errors = process.getErrorStream();
         try {
             for (int reads = 0, some; reads < MOST_READS && (some = errors.available()) > 0; reads++) {
                 for (byte next : errors.readNBytes(Math.min(some, LONGEST_LINE))) {
@@ -203,7 +202,7 @@ final class Child extends Life {
         if (line.size() > 0) endLine();
         // On another thread: if a process that the child started keeps a pipe open, a thread that writes to the pipe may wait.
         CALLS.execute(() -> {
-            try (var first = errors; var second = out) {
+            try (var first = process.getErrorStream(); var second = out) {
                 LOG.debug("{} has ended", this);
             } catch (IOException e) {
                 LOG.debug("A pipe of {} cannot be closed", this, e);

@@ -76,8 +76,7 @@ public final class Requests {
      * sent them: Kafka applies stored properties on other threads. False if this Kafka does not show its requests.
      */
     public static boolean isHandled() {
-        Requests kafkas = Internals.REQUESTS.get();
-        return kafkas != null && kafkas.current.get() != null;
+        return ask(kafkas -> kafkas.size) != null;
     }
 
     /** Returns the bytes of the whole request, as Kafka's produce quota counts them; 0 if this Kafka does not show the request. */
