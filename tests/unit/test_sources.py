@@ -1,11 +1,9 @@
 """Checks the sources: metrics are in the catalogue, no private module is imported, only the console prints."""
 
 import ast
-import tomllib
 from pathlib import Path
 
 import quotahost
-from quotahost.api import Role
 from quotahost.broker.metrics import CATALOGUE, COUNTER, GAUGE
 from quotahost.cli import console
 
@@ -51,13 +49,3 @@ def test_only_the_console_writes_to_a_terminal() -> None:
             if isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) in ("typer", "sys.stdout"):
                 name = node.func.attr
             assert name not in ways, f"{place}: only quotahost.cli.console prints"
-
-
-PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
-
-
-def test_each_role_has_its_entry_point_group_and_its_property() -> None:
-    groups = tomllib.loads(PYPROJECT.read_text())["project"]["entry-points"]
-    assert {role.group for role in Role} == set(groups)
-    assert [role.broker_property for role in Role] == ["supplier", "factor.source", "policy", "tasks"]
-    assert f"{Role.FACTOR_SOURCE}" == "factor source"

@@ -122,6 +122,8 @@ def test_a_pause_outlives_a_restart_of_the_broker_until_the_disks_are_known(tmp_
     assert world.step(cluster(EMPTY, waiting="the topic is not read yet")) == 0.0
     assert world.cause == "full when this broker stopped: broker 1, volume /full"
     assert world.number("LackOfData") == 1
+    world.memory.write()
+    assert remembers(tmp_path).before, "another start finds it, too, while the disks aren't known"
     assert world.step(cluster(EMPTY)) == 1.0
     assert world.number("LackOfData") == 0
     world.memory.write()
