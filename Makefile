@@ -18,10 +18,11 @@ help: ## Show this list
 build: $(VENV)/.done $(JAR) wheel ## Make .venv, dist/quotahost.jar, and the wheel and the bill of materials beside it
 
 # The lock names every package by its hash; the sources themselves need no package more. Compiled is what is imported.
+# -qq: an old pip warns of how it builds pyspark, which is no news for whoever builds quotahost. Errors are shown.
 $(VENV)/.done: pyproject.toml requirements.lock
 	@echo "environment: $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install -q --no-compile --require-hashes -r requirements.lock
+	@$(PIP) install -qq --no-compile --require-hashes -r requirements.lock
 	@$(PIP) install -q --no-deps --no-build-isolation -e .
 	@touch $@
 
