@@ -1,8 +1,16 @@
-"""Writes this broker's records to a compacted topic; after a failure it reconnects, and the caller publishes again."""
+"""Publishes what a task sees to a compacted topic, after a change or a period; after a failure it reconnects.
 
+1. A task offers what it sees now. Most looks differ so little from the published one that no reader would act on the
+   difference, so :meth:`Publisher.offer` publishes only those that matter.
+2. With the first record, the publisher connects and creates the topic.
+3. A failure is counted, and logged once until a record is delivered (:class:`Connection`). After a pause, the publisher
+   publishes the next look without a comparison.
+"""
+
+import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
@@ -24,27 +32,27 @@ _PRODUCER: Final[dict[str, Any]] = {
     "queue.buffering.max.messages": 100,
 }
 
+T = TypeVar("T")
 
-class Publisher:
-    """Publishes one record at a time. With the first record it connects and creates the topic.
 
-    A failure is counted, and logged once until a record is delivered (:class:`Connection`). The publisher then calls
-    ``lost``, and the caller may publish again after a pause.
-    """
+class Publisher(Generic[T]):
+    """Publishes one record at a time, with this broker's id as the key. One thread calls it, except ``make_topics``."""
 
     def __init__(
-        self, context: Context[object], topic: str, lost: Callable[[], None],
+        self, context: Context[object], topic: str, has_changed: Callable[[T, T], bool],
         clock: Clock = time.monotonic, more: Sequence[str] = (), connection: str = "",
     ) -> None:  # fmt: skip
         """Connect nothing yet.
 
-        The publisher creates the topic and ``more`` topics, compacted, if they are absent. If a record is not
-        delivered, ``busy`` or ``send`` calls ``lost``, on the caller's thread. ``connection`` is the metric's name; ""
-        means the plugin's name.
+        ``has_changed`` tells whether the second value differs enough from the first one, which was published. The
+        publisher creates the topic and ``more`` topics, compacted, if they are absent. ``connection`` is the metric's
+        name; "" means the plugin's name.
         """
         self._topics = (topic, *more)
-        self._context, self._topic, self._lost = context, topic, lost
+        self._context, self._topic, self._has_changed = context, topic, has_changed
         self._clock = clock
+        self._published: T | None = None
+        self.sent_at = -math.inf  # monotonic seconds
         self._connection = Connection(context, connection, clock)
         self._login: Login | None = None
         self._session: Session | None = None
@@ -56,8 +64,27 @@ class Publisher:
         context.metrics.count("Publication", "", "Errors", 0)
         context.closing.callback(self.close)
 
+    def offer(self, seen: T | None, make: Callable[[T], bytes], period: float) -> None:
+        """Publish ``seen`` if it has changed or the period is over, unless a record is still on its way.
+
+        ``seen`` is None if there is nothing to publish. ``make`` encodes it. ``period``: seconds after which it is
+        published again without a change.
+        """
+        # busy() is called first, because it also reports a lost record, even if there is nothing to send now.
+        if self.busy() or seen is None:
+            return
+        changed = self._published is not None and self._has_changed(self._published, seen)
+        if changed or self._clock() - self.sent_at >= period:
+            # Set before _send(): if it fails immediately, it calls publish_again(), whose values must stay.
+            self._published, self.sent_at = seen, self._clock()
+            self._send(lambda: make(seen))
+
+    def publish_again(self) -> None:
+        """Publish the next look without a comparison, because the last record was not delivered."""
+        self._published, self.sent_at = None, -math.inf
+
     def busy(self) -> bool:
-        """Whether no record may be sent, as one is in flight or was just lost. Calls ``lost`` if a record was lost."""
+        """Whether no record may be sent, as one is in flight or was just lost."""
         if self._producer is not None:
             # librdkafka calls _delivered only within poll() and flush(), on the task's thread, so no lock is needed.
             self._producer.poll(0)
@@ -65,13 +92,13 @@ class Publisher:
                 self._producer = None
         return self._in_flight or self._clock() < self._again_at
 
-    def send(self, key: bytes, make: Callable[[], bytes]) -> None:
-        """Write the value that ``make`` returns. If ``make`` or the write fails, ``lost`` is called, now or later."""
+    def _send(self, make: Callable[[], bytes]) -> None:
         if self._topics_gone:  # not in make_topics: the result of a record in flight would be lost
             self._topics_gone, self._producer = False, None
         try:
             producer = self._connected()  # before make(): this may take seconds, and the record would age
             # make() stands in the try, because it may fail, too, and the task must then retry.
+            key = str(self._context.node_id).encode()
             producer.produce(self._topic, key=key, value=make(), on_delivery=self._delivered)
             self._in_flight = True
         except Exception as failure:  # for example, the cluster doesn't list its registered brokers yet
@@ -128,6 +155,6 @@ class Publisher:
             rest, error = max(rest, self._session.rest), self._session.refusal or error
         self._again_at = self._clock() + rest
         self._producer = self._session = None  # the topic may be gone: the next try looks it up again
-        self._lost()
+        self.publish_again()
         if self._connection.fails(error):
             self._context.metrics.count("Publication", "", "Errors")

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
+from operator import ne
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -72,12 +73,12 @@ def mock() -> Iterator[str]:
 def test_why_a_first_record_is_not_published_is_said_once_the_start_is_over(caplog: pytest.LogCaptureFixture) -> None:
     broker, clock = FakeBroker(), Clock()
     broker.client, broker.brokers = NOBODY, TimeoutError("the broker stops")  # the publisher asks for brokers later
-    publisher = Publisher(context(broker, startup__grace="30s"), "t", nothing, clock)
-    publisher.send(b"1", lambda: pytest.fail("the record is made without a connection"))
+    publisher = Publisher[bytes](context(broker, startup__grace="30s"), "t", ne, clock)
+    publisher.offer(b"1", lambda _: pytest.fail("the record is made without a connection"), 0)
     assert (caplog.messages, broker.number("Publication", "Errors")) == ([], 0), "no error yet: the broker is starting"
-    clock.now += 31
     for _ in range(2):
-        publisher.send(b"1", bytes)
+        clock.now += 31
+        publisher.offer(b"1", bytes, 0)
     assert caplog.messages == ["not connected: no process listens on this address"]
     assert broker.number("Publication", "Errors") == 2
 
@@ -155,8 +156,8 @@ def test_a_login_that_is_no_longer_used_leaves_the_cluster_at_once(mock: str) ->
         mine = context(broker, startup__grace="1ms")
         left = ref(login(mine))
         assert left() is None, "an unused login is released"
-        follower, publisher = Follower(mine, "t", nothing), Publisher(mine, "t", nothing)
-        publisher.send(b"1", bytes)
+        follower, publisher = Follower(mine, "t", nothing), Publisher[bytes](mine, "t", ne)
+        publisher.offer(b"1", bytes, 0)
         left = ref(login(mine))
         follower.close()
         assert left() is not None
@@ -240,9 +241,9 @@ def test_a_topic_that_the_cluster_refuses_to_create_is_named_and_asked_for_seldo
     monkeypatch.setattr(publisher, "AdminClient", lambda _: admin)
     broker, clock = FakeBroker(), Clock()
     broker.client, broker.brokers = {"bootstrap.servers": mock}, {1: False}
-    mine = Publisher(context(broker, startup__grace="1ms"), "t", nothing, clock)
+    mine = Publisher[bytes](context(broker, startup__grace="1ms"), "t", ne, clock)
     clock.now += 1
-    mine.send(b"1", bytes)
+    mine.offer(b"1", bytes, 0)
     assert caplog.messages == ["not connected: topic t can't be created: names begin with a team"]
     clock.now += 4
     assert mine.busy()

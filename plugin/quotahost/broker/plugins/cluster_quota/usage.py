@@ -19,7 +19,7 @@ from quotahost.base.background import Clock
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.broker.plugins.tasks.publish_looks import LooksPublisher
-from quotahost.broker.plugins.tasks.publish_volumes import ChangePublisher
+from quotahost.kafka.publisher import Publisher
 from quotahost.model import ClientUse
 from quotahost.records.topics import QUOTAS, USAGE
 from quotahost.records.usage import ClientKey, Usage, Used, encode
@@ -125,7 +125,7 @@ class PublishUsage:
         self.period = _PERIOD
         context.closing.callback(context.metrics.forget, "Usage", "")
         topic, more = map(context.settings.named, (USAGE, QUOTAS))
-        self._publisher: ChangePublisher[_Clients] = ChangePublisher(context, topic, has_changed, clock, [more])
+        self._publisher = Publisher[_Clients](context, topic, has_changed, clock, [more])
         self._demands = Demands(quota_window(context.broker.properties()))
         self._cluster = ""
         self._looked_at: float | None = None

@@ -10,10 +10,11 @@ While there are no watchers, the task publishes only one record at its start, an
 the last watcher has gone.
 """
 
+import math
 import threading
 import time
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Final
 
@@ -46,8 +47,7 @@ class LooksPublisher:
         self._watchers = Watchers(context, clock)
         self._opened = OpenedVolumes(context)
         # The first record creates both topics and shows that this broker answers watchers.
-        self._publisher = Publisher(context, looks, self._lost, clock, [watch], f"{name}-looks")
-        self._due, self._empty = clock(), False
+        self._publisher = Publisher[Sequence[Watch]](context, looks, _is_news, clock, [watch], f"{name}-looks")
         self._rest = clock()  # no look starts before this time
         self._cluster = ""
         self._follower = Follower(
@@ -56,20 +56,11 @@ class LooksPublisher:
         )  # fmt: skip
 
     def run(self) -> None:
-        # busy() is called first, because it also reports a lost record.
-        if self._publisher.busy():
-            return
-        watchers = self._watchers.now()
-        due = self._rest if self._watchers.asked and watchers else self._due
-        began = self._clock()
-        if began < due or (self._empty and not watchers):
-            return
-        # Set before send(): if send() fails immediately, it calls _lost(), and the values of _lost() must stay.
-        self._empty, self._due, self._watchers.asked = not watchers, began + EVERY, False
-        self._publisher.send(str(self._context.node_id).encode(), lambda: self._encoded(list(watchers.values())))
+        watchers, began = self._watchers.now(), self._clock()
+        seen = watchers if began >= self._rest else None
+        self._publisher.offer(seen, self._encoded, EVERY if watchers else math.inf)
         ended = self._clock()
-        self._rest = ended + _REST * (ended - began)
-        self._due = max(self._due, self._rest)
+        self._rest = max(self._rest, ended + _REST * (ended - began))
 
     def _encoded(self, watchers: Sequence[Watch]) -> bytes:
         """The record, with answers to the latest questions, as many as fit."""
@@ -84,15 +75,17 @@ class LooksPublisher:
         measured = self._opened.of([name for name in list(dict.fromkeys(opened))[:MAX_OPENED] if name in names])
         return encode(of(node, self._cluster, look, answers, measured, bool(watchers)))
 
-    def _lost(self) -> None:
-        """Publish again, because the last record was not delivered."""
-        self._due, self._empty = self._clock(), False
-
     def _watch_is_absent(self) -> None:
         """Have the next record create the topic, because watchers need it. The follower's thread calls this."""
-        if self._clock() >= self._due:
-            self._empty = False
+        if self._clock() - self._publisher.sent_at >= EVERY:
+            self._publisher.publish_again()
             self._publisher.make_topics()
+
+
+def _is_news(before: Sequence[Watch], now: Sequence[Watch]) -> bool:
+    """Whether a watcher is new or has a new question, or the last watcher has gone."""
+    had, has = ({(watch.watcher, watch.client, watch.volume) for watch in each} for each in (before, now))
+    return not has <= had or (bool(had) and not has)
 
 
 class Watchers:
@@ -108,29 +101,26 @@ class Watchers:
         self._heard: deque[Watch] = deque(maxlen=_MOST_HEARD)
         self._until: dict[str, tuple[float, Watch]] = {}  # in the order of the latest record of each watcher
         self._lines = LineLimit(1, clock)
-        self.asked = False  # whether a watcher is new or has a new question; LooksPublisher resets it
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
         """Keep a live record. The writer of an old record may be gone; if not, it writes again."""
         if value is not None and live:
             self._heard.append(decode(key, value))
 
-    def now(self) -> Mapping[str, Watch]:
+    def now(self) -> Sequence[Watch]:
+        """The latest record of each watcher, the latest last."""
         now = self._clock()
         while self._heard:
             self._take(self._heard.popleft(), now)
         self._until = {name: (until, watch) for name, (until, watch) in self._until.items() if until > now}
-        return {name: watch for name, (_, watch) in self._until.items()}
+        return [watch for _, watch in self._until.values()]
 
     def _take(self, watch: Watch, now: float) -> None:
-        until, before = self._until.pop(watch.watcher, (now, None))
+        self._until.pop(watch.watcher, None)
         if not watch.seconds:
             return
         displaced = len(self._until) >= _MOST and self._until.pop(next(iter(self._until)))[0] > now
         self._until[watch.watcher] = now + watch.seconds, watch
-        # A known watcher with the same question waits for the next look.
-        same = before is not None and (before.client, before.volume) == (watch.client, watch.volume)
-        self.asked |= until <= now or not same
         if displaced:
             self._context.metrics.count("Refused", "crowd", "Records")
             if self._lines.passes():

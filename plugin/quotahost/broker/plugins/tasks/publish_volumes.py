@@ -1,15 +1,12 @@
 """The task ``publish-volumes`` publishes this broker's volumes as a snapshot, periodically and after a change.
 
 This task is the data source of proposal 035. The factor source ``snapshots`` of every broker reads the snapshots; for
-``cluster-volumes`` the pipeline reads them. Most looks at the disks differ so little that no reader would act on the
-difference, so :class:`ChangePublisher` publishes only the looks that matter.
+``cluster-volumes`` the pipeline reads them.
 """
 
-import math
 import time
-from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 from quotahost.api import Context
 from quotahost.base.background import Clock, LoggedOnce
@@ -21,8 +18,6 @@ from quotahost.records.topics import SNAPSHOTS
 
 _CHANGE: Final = 1000  # a change of the consumed bytes by 1/1000 of the capacity is published immediately
 _LONGEST: Final = timedelta(milliseconds=250)  # between two runs, so that a shorter period applies immediately
-
-T = TypeVar("T")
 
 
 class PublishVolumes:
@@ -40,7 +35,7 @@ class PublishVolumes:
         self.period: timedelta = _LONGEST
         self._disks = context.disks
         topic = context.settings.named(SNAPSHOTS)
-        self._publisher: ChangePublisher[Snapshot] = ChangePublisher(context, topic, self._has_changed, clock)
+        self._publisher = Publisher[Snapshot](context, topic, self._has_changed, clock)
         self._silence = LoggedOnce(context.log)
 
     def run(self) -> None:
@@ -111,36 +106,3 @@ def _moved(before: Volume, now: Volume) -> bool:
     crossed = any(each(before.consumed) != each(now.consumed) for each in breaches)
     # `change > 0` is for a file store whose capacity is 0, which would otherwise have changed at each look.
     return crossed or (change > 0 and change * _CHANGE >= now.capacity)
-
-
-class ChangePublisher(Publisher, Generic[T]):
-    """Publishes what a task sees, with this broker's id as the key, after a change or when the period is over."""
-
-    def __init__(
-        self, context: Context, topic: str, has_changed: Callable[[T, T], bool], clock: Clock,
-        more: Sequence[str] = (),
-    ) -> None:  # fmt: skip
-        """``has_changed`` tells whether the second value differs enough from the first one, which was published."""
-        super().__init__(context, topic, self._publish_again, clock, more)
-        self._key, self._has_changed = str(context.node_id).encode(), has_changed
-        self._sent_at = -math.inf
-        self._published: T | None = None
-
-    def offer(self, seen: T | None, make: Callable[[T], bytes], period: float) -> None:
-        """Publish ``seen`` if it has changed or the period is over, unless a record is still on its way.
-
-        ``seen`` is None if there is nothing to publish. ``make`` encodes it. ``period``: seconds after which it is
-        published again without a change.
-        """
-        # busy() is called first, because it also reports a lost record, even if there is nothing to send now.
-        if self.busy() or seen is None:
-            return
-        changed = self._published is not None and self._has_changed(self._published, seen)
-        if changed or self._clock() - self._sent_at >= period:
-            # Set before send(): if send() fails immediately, it calls _publish_again(), whose values must stay.
-            self._published, self._sent_at = seen, self._clock()
-            self.send(self._key, lambda: make(seen))
-
-    def _publish_again(self) -> None:
-        """Publish again soon without a comparison, because the last record was not delivered."""
-        self._published, self._sent_at = None, -math.inf
