@@ -23,14 +23,7 @@ from pydantic_core import ErrorDetails
 
 from quotahost.base.text import meant, nearest, redact
 from quotahost.settings.declaration import PREFIX, Problem, Property, SettingsError, declared, reason
-from quotahost.settings.properties import (
-    SNAPSHOT_READERS,
-    ClientSettings,
-    ConnectionSettings,
-    EnforcementSettings,
-    PluginSettings,
-    RecordSettings,
-)  # fmt: skip
+from quotahost.settings.properties import SNAPSHOT_READERS, Properties
 from quotahost.settings.sections import property_names, secret_values
 from quotahost.settings.strimzi import PROPERTIES, SYNONYMS, Translation
 from quotahost.settings.types import SUPPLIER
@@ -66,15 +59,8 @@ REMOVED: Final = {
 }
 
 
-# Pydantic takes the fields of the last base class first. Their order is that of docs/reference/properties.md.
-# A default that depends on another property must come after this property.
-class Settings(ConnectionSettings, EnforcementSettings, ClientSettings, RecordSettings, PluginSettings):
+class Settings(Properties):
     """All properties of a broker as typed values; made by :meth:`from_properties`."""
-
-    @property
-    def spared_topics(self) -> tuple[str, ...]:
-        """The topics that are never turned back, and quotahost's own, whose records brokers would otherwise miss."""
-        return *self.topics.spared, *self.record_topics
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> "Settings":
@@ -151,7 +137,7 @@ def _wrong(details: ErrorDetails, properties: Iterable[Property], given: Mapping
     return Problem(PREFIX + name, why, given.get(name))
 
 
-def configured_names(settings: PluginSettings) -> dict[str, list[str]]:
+def configured_names(settings: Settings) -> dict[str, list[str]]:
     """The names of the configured plugins, by the property that names them."""
     return {
         "supplier": [*settings.supplier],

@@ -1,7 +1,7 @@
 """The broker's properties, each declared once: name, type, default, whether a change is live, and meaning.
 
 Some defaults depend on other properties, for example that of ``factor.source``. docs/reference/properties.md has the
-same groups, and is made from this file (``make tables``). ``settings.storage`` has the limits of volumes. To add a
+same order, and is made from this file (``make tables``). ``settings.storage`` has the limits of volumes. To add a
 property, add a field to one of these models, and nothing else.
 """
 
@@ -12,7 +12,7 @@ from pydantic import Field, SecretStr, model_validator
 
 from quotahost.model import Quota, QuotaType, State
 from quotahost.model.limits import exact
-from quotahost.records import topics
+from quotahost.records.topics import KAFKAS_OWN, PREFIX, TOPICS, Topic
 from quotahost.settings import types
 from quotahost.settings.declaration import Frozen, declare
 from quotahost.settings.storage import StorageSettings
@@ -29,9 +29,86 @@ def rates_of(given: "StaticSettings | NewcomerSettings") -> dict[QuotaType, floa
     return {quota_type: getattr(given, quota_type.lower()) for quota_type in QuotaType}
 
 
-# ---- plugins, and the rates of one of them ----
+# ---- groups of properties ----
 
-# The defaults that depend on properties above them. If a field was refused, ``fields`` doesn't have it.
+
+class StaticSettings(Frozen):
+    """The rates of the supplier ``static``, under Strimzi's names, and the limits of this broker's volumes."""
+
+    produce: BytesLimit = declare("static.produce")
+    """Produce rate that the supplier `static` gives."""
+    fetch: BytesLimit = declare("static.fetch")
+    """Fetch rate that the supplier `static` gives."""
+    request: PercentLimit = declare("static.request")
+    """Request rate that the supplier `static` gives, in percent of one thread's time."""
+    controller_mutation: MutationsLimit = declare("static.controller-mutation")
+    """Rate at which the supplier `static` lets partitions be created and deleted."""
+    scope: types.Sharing = declare("static.scope", default="broker")
+    """Which clients share one rate of `static`. `broker`: all clients of a broker, as with Strimzi's plugin. Else each
+    client (principal and client-id), each user or each client-id has a rate of its own."""
+    storage: StorageSettings = Field(default_factory=StorageSettings)
+
+    # Cached: the host checks each Quota object only once, and 20,000 clients may be new at the same time.
+    @cached_property
+    def quotas(self) -> dict[QuotaType, Quota]:
+        scope = types.SCOPES[self.scope]
+        return {kind: Quota(rate, scope) for kind, rate in rates_of(self).items() if rate is not None}
+
+
+class NewcomerSettings(Frozen):
+    """The rates that newcomers share, that is, all clients that are not resolved yet."""
+
+    # All newcomers share one quota: if each had its own, a client could invent names to get more (docs/adr/0003).
+    produce: BytesLimit = declare("newcomers.produce", default="100M")
+    """Produce rate shared by all unknown principals. Each known principal's unknown client-ids share another such
+    rate."""
+    fetch: BytesLimit = declare("newcomers.fetch", default="100M")
+    """Fetch rate, shared in the same way."""
+    request: PercentLimit = declare("newcomers.request", default="200")
+    """Request rate, shared in the same way, in percent of one thread's time."""
+    controller_mutation: MutationsLimit = declare("newcomers.controller-mutation", default="100")
+    """Rate of partitions created and deleted, shared in the same way."""
+
+
+class TopicSettings(Frozen):
+    """The rates that a broker and its topics are expected to take in, as in "Broker side quota (V1)"."""
+
+    total: BytesLimit = declare(_TOTAL)
+    """The byte rate that this broker is expected to take in. While it takes in more, requests to topics above their
+    thresholds are turned back. Needs the fence. `unlimited`: no topic quotas."""
+    thresholds: types.Thresholds = declare("topics.bytes.in.per.sec.threshold", default="")
+    """The byte rates that single topics are expected to take in: `important:50M,other:5M`, together at most the total.
+    All other topics share the rest equally."""
+    reject_error: Annotated[
+        Literal["NOT_ENOUGH_REPLICAS", "THROTTLING_QUOTA_EXCEEDED", "POLICY_VIOLATION"], types.ONE_OF
+    ] = declare("topics.reject.error", default="NOT_ENOUGH_REPLICAS")
+    """The error for a request that is turned back. NOT_ENOUGH_REPLICAS: the producer tries again. POLICY_VIOLATION: it
+    drops the records, as "Broker side quota (V1)" wants. THROTTLING_QUOTA_EXCEEDED: Kafka's own producer tries again,
+    librdkafka drops."""
+    spared: types.Topics = declare("topics.spared", default=",".join(KAFKAS_OWN))
+    """Topics without a threshold, to which no request is ever turned back: by default Kafka's own. Write whole names.
+    quotahost's own are spared in any case."""
+
+    @property
+    def wanted(self) -> float:
+        """The thresholds together, in bytes/s."""
+        return float(sum(exact(rate) for _, rate in self.thresholds))  # exact(): 0.1Ki three times is 0.3Ki
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.thresholds and self.total is None:
+            raise ValueError(f"topics have thresholds, but the broker has none; set {_TOTAL}")
+        if self.total is not None and self.wanted > self.total:
+            raise ValueError(
+                f"the topics' thresholds are {show_number(self.wanted)} bytes/s together, above the "
+                f"{show_number(self.total)} of {_TOTAL}; lower them, or raise the total"
+            )
+        return self
+
+
+# ---- the defaults that depend on other properties ----
+
+# ``fields`` has the properties above the one with the default, except those that were refused.
 
 
 def _sources(fields: dict[str, Any]) -> str:
@@ -59,31 +136,10 @@ def _fallback(fields: dict[str, Any]) -> str:
     return State.PAUSE if _of_volumes(fields) else State.OPEN
 
 
-class StaticSettings(Frozen):
-    """The rates of the supplier ``static``, under Strimzi's names, and the limits of this broker's volumes."""
+class Properties(Frozen):
+    """All properties of a broker. A default that depends on another property must come after this property."""
 
-    produce: BytesLimit = declare("static.produce")
-    """Produce rate that the supplier `static` gives."""
-    fetch: BytesLimit = declare("static.fetch")
-    """Fetch rate that the supplier `static` gives."""
-    request: PercentLimit = declare("static.request")
-    """Request rate that the supplier `static` gives, in percent of one thread's time."""
-    controller_mutation: MutationsLimit = declare("static.controller-mutation")
-    """Rate at which the supplier `static` lets partitions be created and deleted."""
-    scope: types.Sharing = declare("static.scope", default="broker")
-    """Which clients share one rate of `static`. `broker`: all clients of a broker, as with Strimzi's plugin. Else each
-    client (principal and client-id), each user or each client-id has a rate of its own."""
-    storage: StorageSettings = Field(default_factory=StorageSettings)
-
-    # Cached: the host checks each Quota object only once, and 20,000 clients may be new at the same time.
-    @cached_property
-    def quotas(self) -> dict[QuotaType, Quota]:
-        scope = types.SCOPES[self.scope]
-        return {kind: Quota(rate, scope) for kind, rate in rates_of(self).items() if rate is not None}
-
-
-class PluginSettings(Frozen):
-    """The suppliers, the factor source, the policy and the tasks, by the names of their entry points."""
+    # ---- the suppliers, the factor source, the policy and the tasks, by the names of their entry points ----
 
     callback_class: str = declare("class", default="org.quotahost.PythonQuotaCallback", live=False)
     """The class that Kafka loads; a property of Kafka's own."""
@@ -125,12 +181,7 @@ class PluginSettings(Frozen):
     def factor_source(self) -> str | None:
         return types.of_volumes(self.factor_sources)
 
-
-# ---- records ----
-
-
-class RecordSettings(Frozen):
-    """The records that brokers and the pipeline exchange: their topics, and how often they are published."""
+    # ---- the records that brokers and the pipeline exchange: their topics, and how often they are published ----
 
     volumes_period: Duration = declare("volumes.period", default="250ms")
     """How often this broker reads how full its file stores are. Raise it where a file store is on a network and each
@@ -138,7 +189,7 @@ class RecordSettings(Frozen):
     snapshots_period: Duration = declare("snapshots.period", default="5s")
     """How often a broker publishes its snapshot at least. A change of a thousandth of a volume's capacity, or a
     crossed limit, is published at once."""
-    topics_prefix: types.TopicPrefix = declare("topics.prefix", default=topics.PREFIX, live=False)
+    topics_prefix: types.TopicPrefix = declare("topics.prefix", default=PREFIX, live=False)
     """Beginning of the names of quotahost's compacted topics: `snapshots`, `cluster_volumes`, `usage`, `shares`,
     `quotas`, `watch` and `looks` follow it. Set another one if several Kafka clusters are mirrored into one, or if your
     names follow a rule; then tell pipeline and commands. Brokers with different ones don't see each other's disks."""
@@ -149,72 +200,16 @@ class RecordSettings(Frozen):
     is back or unregistered. `unknown`: as proposal 035 says; after `validity` the state is unknown and
     `fallback.action` applies, so that one machine that is down stops all producers."""
 
-    def named(self, topic: topics.Topic) -> str:
+    def named(self, topic: Topic) -> str:
         """The name of a topic with ``topics.prefix``."""
         return topic.named(self.topics_prefix)
 
     @property
     def record_topics(self) -> tuple[str, ...]:
         """The names of all quotahost topics in this cluster, including those that only the pipeline uses."""
-        return tuple(map(self.named, topics.TOPICS))
+        return tuple(map(self.named, TOPICS))
 
-
-# ---- clients, and the topics that they write to ----
-
-
-class NewcomerSettings(Frozen):
-    """The rates that newcomers share, that is, all clients that are not resolved yet."""
-
-    # All newcomers share one quota: if each had its own, a client could invent names to get more (docs/adr/0003).
-    produce: BytesLimit = declare("newcomers.produce", default="100M")
-    """Produce rate shared by all unknown principals. Each known principal's unknown client-ids share another such
-    rate."""
-    fetch: BytesLimit = declare("newcomers.fetch", default="100M")
-    """Fetch rate, shared in the same way."""
-    request: PercentLimit = declare("newcomers.request", default="200")
-    """Request rate, shared in the same way, in percent of one thread's time."""
-    controller_mutation: MutationsLimit = declare("newcomers.controller-mutation", default="100")
-    """Rate of partitions created and deleted, shared in the same way."""
-
-
-class TopicSettings(Frozen):
-    """The rates that a broker and its topics are expected to take in, as in "Broker side quota (V1)"."""
-
-    total: BytesLimit = declare(_TOTAL)
-    """The byte rate that this broker is expected to take in. While it takes in more, requests to topics above their
-    thresholds are turned back. Needs the fence. `unlimited`: no topic quotas."""
-    thresholds: types.Thresholds = declare("topics.bytes.in.per.sec.threshold", default="")
-    """The byte rates that single topics are expected to take in: `important:50M,other:5M`, together at most the total.
-    All other topics share the rest equally."""
-    reject_error: Annotated[
-        Literal["NOT_ENOUGH_REPLICAS", "THROTTLING_QUOTA_EXCEEDED", "POLICY_VIOLATION"], types.ONE_OF
-    ] = declare("topics.reject.error", default="NOT_ENOUGH_REPLICAS")
-    """The error for a request that is turned back. NOT_ENOUGH_REPLICAS: the producer tries again. POLICY_VIOLATION: it
-    drops the records, as "Broker side quota (V1)" wants. THROTTLING_QUOTA_EXCEEDED: Kafka's own producer tries again,
-    librdkafka drops."""
-    spared: types.Topics = declare("topics.spared", default=",".join(topics.KAFKAS_OWN))
-    """Topics without a threshold, to which no request is ever turned back: by default Kafka's own. Write whole names.
-    quotahost's own are spared in any case."""
-
-    @property
-    def wanted(self) -> float:
-        """The thresholds together, in bytes/s."""
-        return float(sum(exact(rate) for _, rate in self.thresholds))  # exact(): 0.1Ki three times is 0.3Ki
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if self.thresholds and self.total is None:
-            raise ValueError(f"topics have thresholds, but the broker has none; set {_TOTAL}")
-        if self.total is not None and self.wanted > self.total:
-            raise ValueError(
-                f"the topics' thresholds are {show_number(self.wanted)} bytes/s together, above the "
-                f"{show_number(self.total)} of {_TOTAL}; lower them, or raise the total"
-            )
-        return self
-
-
-class ClientSettings(Frozen):
-    """Exempt principals, newcomers, the topics that clients write to, and the tables in the broker."""
+    # ---- exempt principals, newcomers, the topics that clients write to, and the tables in the broker ----
 
     listed_principals: types.Principals = declare("static.excluded.principal.name.list", default="")
     """Principals that are never throttled, whichever supplier answers: `User:a;User:CN=b,OU=c`, separated by `;`
@@ -236,12 +231,12 @@ class ClientSettings(Frozen):
     def excluded_principals(self) -> tuple[str, ...]:
         return *self.listed_principals, *self.exempt_principals
 
+    @property
+    def spared_topics(self) -> tuple[str, ...]:
+        """The topics that are never turned back, and quotahost's own, whose records brokers would otherwise miss."""
+        return *self.topics.spared, *self.record_topics
 
-# ---- what a factor does ----
-
-
-class EnforcementSettings(Frozen):
-    """The fallback and the times until it applies, the bounds of a factor's effect, the fence, rules in shadow."""
+    # ---- the fallback and the times until it applies, the bounds of a factor's effect, the fence, rules in shadow ----
 
     fallback_action: types.Action = declare(
         "fallback.action", default=_fallback, words="PAUSE with a factor.source for disks, else OPEN"
@@ -295,12 +290,7 @@ class EnforcementSettings(Frozen):
     others: `supplier.NAME` (the suppliers behind it answer instead), `factor` (with the fence), `topics` (all
     thresholds of topics) or `topic.NAME` (the threshold of one)."""
 
-
-# ---- beyond the broker's host ----
-
-
-class ConnectionSettings(Frozen):
-    """The metrics' port, and the three families of properties whose names others define."""
+    # ---- the metrics' port, and the three families of properties whose names others define ----
 
     metrics_endpoint: types.Endpoint = declare("metrics.port", live=False)
     """Port of the Prometheus endpoint, which listens on 127.0.0.1; or `ADDRESS:PORT`, such as `0.0.0.0:9404`."""
