@@ -1,7 +1,6 @@
 """Keeps the latest record of a topic, and measures the age of records with this machine's monotonic clock.
 
-1. :class:`LatestRecord` keeps the record with the largest (run, sequence). If the kept record is older than
-   ``validity``, the next live record replaces it.
+1. :class:`LatestRecord` keeps the record with the largest (run, sequence).
 2. :class:`ArrivalClock` measures a record's age. The record carries the time of the machine that wrote it, and that
    clock may be wrong or jump. So the age is the delay from capture to writing (:mod:`quotahost.records.fields`), plus
    the time since the record arrived, by this machine's monotonic clock.

@@ -100,7 +100,8 @@ class ClusterVolumes:
 
     volumes: tuple[Volume, ...]  # the known volumes; they decide the factor even while other volumes are unknown
     #: One sentence for each broker or volume whose state is unknown. The host applies ``fallback.action`` at once, so a
-    #: source itself waits, for example for ``validity``, before it reports a volume as unknown.
+    #: source itself waits, for example for ``validity``, before it reports a volume as unknown. A sentence is part of
+    #: the factor's cause, and must not change at each read: it names no age.
     unknown: tuple[str, ...] = ()
     #: The data that a new source still waits for; "" for none. Waiting is no failure during ``startup.grace``.
     waiting: str = ""

@@ -90,7 +90,6 @@ class DiskMonitor:
         unknown = tuple(f"broker {self._node}, log dir {lost}" for lost in disks.offline)
         validity = self._settings().validity.total_seconds()
         if age > validity:
-            # The text does not contain the age, because the host compares texts and would see a new one every second.
             silent = f"its disks have not answered for more than validity ({validity:g} s)"
             unknown += (f"broker {self._node}: {silent}",)
         return ClusterVolumes(disks.volumes, unknown)

@@ -83,7 +83,6 @@ class LogDirs:
         # An answer may be one interval old before the next one is due, and interval may be longer than validity.
         longest = self._context.settings.validity.total_seconds() + self._interval
         if self._clock() - answered_at > longest:
-            # The sentence names no age, because the cause of the factor would then change every second.
             silent = f"the brokers have not reported their log directories for validity + interval ({longest:g} s)"
             return ClusterVolumes(volumes.volumes, (silent,))
         return volumes

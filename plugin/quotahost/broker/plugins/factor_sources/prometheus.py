@@ -267,7 +267,6 @@ class Prometheus:
         longest = max(self._context.settings.validity, 2 * self._section.interval).total_seconds()
         if self._clock() - asked_at <= longest:
             return volumes
-        # The sentence names no age, because the cause of the factor would then change every second.
         silent = f"prometheus {self._host} has not answered for more than {longest:g} s: {self._reason}"
         return ClusterVolumes(volumes.volumes, (silent,))
 

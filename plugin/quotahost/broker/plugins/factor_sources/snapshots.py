@@ -69,7 +69,6 @@ class Roster:
     def view(self, but: str, settings: Settings) -> View:
         """The view of all registered brokers except one; it is empty until the cluster has listed its brokers."""
         validity = settings.validity.total_seconds()
-        # The sentence names no age, because the cause of the factor would then change every second.
         stale = f"its latest snapshot is older than validity ({validity:g} s)"
         with self._lock:
             return self._expected.view(self._heard(but, validity), settings, stale)
