@@ -192,7 +192,8 @@ class Properties(Frozen):
     topics_prefix: types.TopicPrefix = declare("topics.prefix", default=PREFIX, live=False)
     """Beginning of the names of quotahost's compacted topics: `snapshots`, `cluster_volumes`, `usage`, `shares`,
     `quotas`, `watch` and `looks` follow it. Set another one if several Kafka clusters are mirrored into one, or if your
-    names follow a rule; then tell pipeline and commands. Brokers with different ones don't see each other's disks."""
+    names follow a rule; then give the pipeline the same by `--topics-prefix`, and name the topics to the commands.
+    Brokers with different prefixes don't see each other's disks."""
     fenced_brokers: Annotated[Literal["last-known", "unknown"], types.ONE_OF] = declare(
         "fenced.brokers", default="last-known"
     )
