@@ -86,14 +86,14 @@ def connect_as(node: KafkaNode, user: str, directory: Path) -> list[str]:
 class Terminal:
     """A command in a pseudo terminal, for the time of a ``with`` block."""
 
-    def __init__(self, *arguments: object, lines: int = 24, columns: int = 100) -> None:
+    def __init__(self, *arguments: object, lines: int = 24, columns: int = 100, term: str = "xterm") -> None:
         """Start ``quotahost`` with these arguments."""
         self._ours, self._theirs = pty.openpty()
         fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self._seen = ""
         # pytest-xdist sets these two for its workers, and the command would take them for the terminal's size.
         inherited = {name: text for name, text in os.environ.items() if name not in ("LINES", "COLUMNS")}
-        environment = inherited | {"TERM": "xterm", "PYTHONFAULTHANDLER": "1"}
+        environment = inherited | {"TERM": term, "PYTHONFAULTHANDLER": "1"}
         self._program = subprocess.Popen(
             [sys.executable, "-m", "quotahost.cli", *map(str, arguments)],
             stdin=self._theirs, stdout=self._theirs, stderr=self._theirs, env=environment,

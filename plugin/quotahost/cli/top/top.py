@@ -2,7 +2,7 @@
 
 1. A look comes from one broker of this machine, by its admin socket (:class:`Attached`), or from all brokers of a
    cluster, by the records that brokers publish for watchers (``cluster``).
-2. ``rows`` filters, sorts and draws the rows. If there is no terminal, or with ``--once`` or ``--json``, top then ends.
+2. ``rows`` filters, sorts and draws the rows. Without a terminal that draws, and with ``--once`` and ``--json``, it ends.
 3. In a terminal ``live`` looks again and again, and reads keys. If the user opens a row or a volume, ``live`` asks a
    question, which :meth:`Attached.answer` or the cluster answers.
 """
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
         look, screen = watched.look(), console()
         if given.json:
             say(json_text(values(look, choice)))
-        elif given.once or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        elif given.once or screen.is_dumb_terminal or not (sys.stdin.isatty() and sys.stdout.isatty()):
             screen.print(whole(look, choice, screen))
         else:
             watch(watched, look, choice, interval)

@@ -207,6 +207,13 @@ def test_a_top_that_is_ended_leaves_the_terminal_as_it_was(number: int) -> None:
         assert (top.ends(), termios.tcgetattr(top._theirs)) == (128 + number, before)
 
 
+@pytest.mark.usefixtures("broker")
+def test_a_terminal_that_can_only_write_lines_gets_one_look() -> None:
+    with Terminal("top", "--pid", OURS, term="dumb") as top:
+        top.shows("broker 1 (pid 42)")
+        assert top.ends() == 0
+
+
 @pytest.mark.parametrize(
     ("words", "completed"), [("do", b"doctor"), ("simulate disk --pol", b"--policy"), ("new fac", b"factor-source")]
 )
