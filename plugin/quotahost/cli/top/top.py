@@ -2,7 +2,7 @@
 
 1. A look comes from one broker of this machine, by its admin socket (:class:`Attached`), or from all brokers of a
    cluster, by the records that brokers publish for watchers (``cluster``).
-2. ``rows`` filters, sorts and draws the rows. Without a terminal that draws, and with ``--once`` and ``--json``, it ends.
+2. ``rows`` filters, sorts and draws the rows. Without a terminal that draws, with ``--once`` or ``--json``, it ends.
 3. In a terminal ``live`` looks again and again, and reads keys. If the user opens a row or a volume, ``live`` asks a
    question, which :meth:`Attached.answer` or the cluster answers.
 """
