@@ -66,8 +66,7 @@ def merged(looks: Mapping[str, Look], alive: Collection[str]) -> ClusterLook:
     where = f"{len(looks)} of {len(looks) + len(silent)} brokers"
     if silent:
         where += f" (silent: {', '.join(map(printable, silent[:5]))}{', ...' if len(silent) > 5 else ''})"
-    all_looks = list(looks.values())
-    worst = min(all_looks, key=lambda look: (look.factor, not look.cause))
+    worst = min(looks.values(), key=lambda look: (look.factor, not look.cause))
     # At factor 1 the cause is one broker's load, which slows single quota types; the text doesn't name that broker.
     cause = worst.cause if worst.factor < 1 or not worst.cause else f"{worst.where}: {worst.cause}"
     by_scope: dict[tuple[str, ...], dict[str, ClientUse]] = defaultdict(dict)
@@ -75,10 +74,10 @@ def merged(looks: Mapping[str, Look], alive: Collection[str]) -> ClusterLook:
         for use in looks[broker].uses:
             by_scope[str(use.quota_type), use.user, use.client_id, use.scope][broker] = use
     return ClusterLook(
-        where, worst.state, worst.factor, min(look.limit_factor for look in all_looks), cause,
-        next(fence for fence in ("closed", "none", "open") if fence in {look.fence for look in all_looks}),
-        worst.affected, max(look.clients for look in all_looks), max(look.clients_max for look in all_looks),
-        [_sum(by_broker) for by_broker in by_scope.values()], any(look.left_out for look in all_looks), looks, silent,
+        where, worst.state, worst.factor, min(look.limit_factor for look in looks.values()), cause,
+        next(fence for fence in ("closed", "none", "open") if fence in {look.fence for look in looks.values()}),
+        worst.affected, max(look.clients for look in looks.values()), max(look.clients_max for look in looks.values()),
+        [_sum(uses) for uses in by_scope.values()], any(look.left_out for look in looks.values()), looks, silent,
     )  # fmt: skip
 
 
@@ -107,8 +106,7 @@ def numeric(broker: str) -> tuple[int, str]:
 def require_one_client(use: ClientUse) -> None:
     """Raises Unusable if several clients share the row's quota: only a row of one client can be opened."""
     if use.scope != "client":
-        problem = f"this is the quota of several clients ({printable(use.scope)})"
-        raise Unusable(problem, "choose a row of one client")
+        raise Unusable(f"this is the quota of several clients ({printable(use.scope)})", "choose a row of one client")
 
 
 # ---- filtering and sorting -------------------------------------------------------------------------------------
