@@ -37,11 +37,16 @@ class ToolFailed(Exception):
     """A Kafka command line tool ended with an exit code other than 0; the message is its output."""
 
 
+def _admin(node: KafkaNode | Cluster) -> AdminClient:
+    # librdkafka logs the end of each client at level 6, which would stand amid the demo's lines.
+    return AdminClient(node.client_config(client_id="harness") | {"log_level": 4})
+
+
 def create_topic(
     node: KafkaNode, topic: str, partitions: int = 1, replicas: int = 1, config: Mapping[str, str] | None = None
 ) -> None:
     """Creates a topic and waits until every partition has a leader, also while a cluster does not create topics yet."""
-    admin = AdminClient(node.client_config(client_id="harness"))
+    admin = _admin(node)
     _create(admin, [NewTopic(topic, partitions, replicas, config=dict(config or {}))])
 
     def has_leaders() -> bool:
@@ -75,7 +80,7 @@ def creates(config: Mapping[str, Any], topic: str, partitions: int, replicas: in
 
 def place_topics(node: KafkaNode | Cluster, brokers: Mapping[str, int | Sequence[int]]) -> None:
     """Creates topics of one partition on the given brokers; ``brokers`` is by topic: one, or the leader and others."""
-    admin = AdminClient(node.client_config(client_id="harness"))
+    admin = _admin(node)
     placed = {topic: [at] if isinstance(at, int) else list(at) for topic, at in brokers.items()}
     _create(admin, [NewTopic(topic, 1, replica_assignment=[replicas]) for topic, replicas in placed.items()])
 
@@ -98,7 +103,7 @@ def _create(admin: AdminClient, topics: Sequence[NewTopic]) -> None:
 
 def delete_topics(node: KafkaNode | Cluster, *topics: str, timeout: float = 30) -> None:
     """Deletes topics. Kafka deletes their files ``log.segment.delete.delay.ms`` later."""
-    admin = AdminClient(node.client_config(client_id="harness"))
+    admin = _admin(node)
     for deleted in admin.delete_topics(list(topics)).values():
         deleted.result(timeout)
 
@@ -159,7 +164,7 @@ def reassign(node: KafkaNode | Cluster, topic: str, replicas: Sequence[int]) -> 
     """
     first = node.brokers[0] if isinstance(node, Cluster) else node
     _ask(first, "reassign", topic, list(replicas))
-    admin = AdminClient(node.client_config(client_id="harness"))
+    admin = _admin(node)
 
     def found() -> Any:
         return admin.list_topics(topic, timeout=30).topics[topic].partitions[0]
