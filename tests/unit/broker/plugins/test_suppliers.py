@@ -117,10 +117,11 @@ def test_a_rate_that_throttles_nobody_is_logged(broker: Broker, caplog: pytest.L
     assert "unlimited" in caplog.text
 
 
+#: By entity, from the level that Kafka tries first: for whom a change is announced.
 CONCERNED: dict[Entity, tuple[str | None, str | None]] = {
     ("alice", "app"): ("alice", "app"), ("alice", DEFAULT): ("alice", None), ("alice", None): ("alice", None),
-    (DEFAULT, "app"): (None, "app"), (None, "app"): (None, "app"),
-    (DEFAULT, DEFAULT): (None, None), (DEFAULT, None): (None, None), (None, DEFAULT): (None, None),
+    (DEFAULT, "app"): (None, "app"), (DEFAULT, DEFAULT): (None, None), (DEFAULT, None): (None, None),
+    (None, "app"): (None, "app"), (None, DEFAULT): (None, None),
 }  # fmt: skip
 
 
@@ -194,6 +195,7 @@ changes = st.lists(st.tuples(st.sampled_from(QUOTA_TYPES[:2]), entities, rates),
 @given(changes, st.lists(names, max_size=2))
 @example([(PRODUCE, ("a", DEFAULT), 1.0)], [])
 @example([(PRODUCE, (DEFAULT, None), 1.0)], [])
+@example([(PRODUCE, level, float(rate)) for rate, level in enumerate(CONCERNED, 1)], [])
 def test_every_client_is_answered_as_kafka_would(history: list[Change], others: list[str]) -> None:
     broker = Broker()
     model: dict[QuotaType, dict[Entity, float]] = {quota_type: {} for quota_type in QUOTA_TYPES}
@@ -215,7 +217,9 @@ def test_every_client_is_answered_as_kafka_would(history: list[Change], others: 
             if distinct is not None and client.client_id not in distinct:
                 assert alike.setdefault((client.principal, quota_type), answer) == answer, "other client-ids are alike"
     for quota_type, quotas in model.items():
-        for entity in quotas:
+        for entity in [*quotas]:
             broker.alter(entity, None, quota_type)
+            del quotas[entity]
+            assert as_kafka(broker.ask(ALICE), ALICE) == kafka(model[PRODUCE], ALICE), "the next level counts"
     assert broker.supplier._named.by_user == {None: {""}}, "removed quotas take no memory"
     assert broker.supplier.distinct_client_ids("alice") == frozenset(), "alice's quota doesn't depend on her client-id"
