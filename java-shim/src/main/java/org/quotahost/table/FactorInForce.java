@@ -56,7 +56,7 @@ public final class FactorInForce {
     private final Map<String, Taps> slowedTaps = new HashMap<>(Map.of(SlowedTopics.VOLUMES, new Taps(0)));
     /** A bit for each quota type whose limits Kafka must reread; under the table's lock. */
     private int toRenew;
-    private volatile Rule rule = next(0, 0, Tags.NEVER);
+    private volatile Rule rule = next(0, Tags.NEVER);
 
     /** A factor (0..1) and its cause in words for an operator; both are read together. */
     public record Factor(double value, String cause) {}
@@ -137,10 +137,10 @@ public final class FactorInForce {
     // ---- under the table's lock -------------------------------------------------------------------------------
 
     /**
-     * Moves the limits as far towards the factor in force as is allowed at this time (monotonic), and returns the resulting
-     * rule. lookedAt is the beat at which the last complete measurement of stand-ins began.
+     * Moves the limits as far towards the factor in force as is allowed at this beat, and returns the resulting rule. lookedAt is
+     * the beat at which the last complete measurement of stand-ins began.
      */
-    Rule next(long nowMs, int beat, int lookedAt) {
+    Rule next(int beat, int lookedAt) {
         boolean fence = Fence.installed();
         Affected affected = fallback == null && fence ? hostAffected : null;
         Map<String, SlowedTopics> groups = affected != null && !inShadow() ? affected.groups() : Map.of();
@@ -149,7 +149,7 @@ public final class FactorInForce {
         // Whether the fence turns back all that the limits would slow.
         boolean holds = fence && !inShadow() && factored.contains(ClientQuotaType.PRODUCE);
         boolean heldForAll = holds && ofAll <= 0;
-        TypeRule[] all = allTaps.step(ofAll, heldForAll, nowMs, beat, lookedAt);
+        TypeRule[] all = allTaps.step(ofAll, heldForAll, beat, lookedAt);
         groups.keySet().forEach(name -> slowedTaps.computeIfAbsent(name, any -> new Taps(beat)));
         Map<String, TypeRule[]> slowed = new HashMap<>();
         slowedTaps.forEach((name, taps) -> {
@@ -157,7 +157,7 @@ public final class FactorInForce {
             SlowedTopics group = groups.get(name);
             double factor = ofVolumes ? enforced : Math.min(group == null ? 1 : group.factor(), ofAll);
             boolean held = heldForAll ? ofVolumes || group != null : holds && factor <= 0 && group != null && group.isHeld();
-            TypeRule[] typeRules = taps.step(factor, held, nowMs, beat, lookedAt);
+            TypeRule[] typeRules = taps.step(factor, held, beat, lookedAt);
             if (group != null) slowed.put(name, typeRules);
         });
         slowedTaps.entrySet().removeIf(of -> !of.getKey().equals(SlowedTopics.VOLUMES) && !groups.containsKey(of.getKey())
@@ -222,13 +222,13 @@ public final class FactorInForce {
         }
 
         /** Moves the taps towards this factor, or towards a type's own if that is smaller, and returns the rules by quota type. */
-        TypeRule[] step(double factor, boolean held, long nowMs, int beat, int lookedAt) {
+        TypeRule[] step(double factor, boolean held, int beat, int lookedAt) {
             TypeRule[] typeRules = new TypeRule[QuotaTable.TYPES];
             for (int at = 0; at < QuotaTable.TYPES; at++) {
                 ClientQuotaType type = ClientQuotaType.values()[at];
                 boolean multiplied = factored.contains(type), isHeld = at == PRODUCE && held;
                 double own = inShadow() ? 1 : ofType(at).value, towards = multiplied ? Math.min(factor, own) : own;
-                taps[at].step(windows, towards, isHeld, nowMs);
+                taps[at].step(windows, towards, isHeld, beat * QuotaTable.BEAT_MS);
                 double value = taps[at].value();
                 if (at == PRODUCE && factor > 0) openBeforePause = towards >= 1;
                 boolean open = isHeld ? openBeforePause : towards >= 1;

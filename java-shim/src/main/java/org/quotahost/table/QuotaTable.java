@@ -5,9 +5,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
-import java.util.function.LongSupplier;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
@@ -68,7 +66,6 @@ public final class QuotaTable {
     public final Histogram resolveTime = new Histogram();
     public final FactorInForce factorInForce = new FactorInForce();
     private final Inbox inbox;
-    private final LongSupplier clock;
     final Scopes scopes = new Scopes();
     private final Tags exempt = scopes.exempt.own;
     public final Map<String, String> newcomers = scopes.newcomers.own, unlimited = scopes.unlimited.own;
@@ -87,13 +84,7 @@ public final class QuotaTable {
     private long unadmittedBefore;
 
     public QuotaTable(Inbox inbox) {
-        this(inbox, () -> TimeUnit.NANOSECONDS.toMillis(System.nanoTime()));
-    }
-
-    /** @param clock monotonic, in ms; limits move by it */
-    QuotaTable(Inbox inbox, LongSupplier clock) {
         this.inbox = inbox;
-        this.clock = clock;
     }
 
     // ---- request threads -------------------------------------------------------------------------------------
@@ -313,7 +304,7 @@ public final class QuotaTable {
 
     /** Puts the next rule into force, and makes the fence and the marks follow the factor in force. */
     private void follow() {
-        Rule last = factorInForce.rule(), next = factorInForce.next(clock.getAsLong(), now, standIns.lookedAt);
+        Rule last = factorInForce.rule(), next = factorInForce.next(now, standIns.lookedAt);
         Marks.Affected topics = next.affected();
         Fence.state(factorInForce.paused(), factorInForce.turnsBack(topics), factorInForce.inShadow(), topics);
         if (last.slowing() != null && next.slowing() == null) endMarks(null);

@@ -92,7 +92,7 @@ class FactorTest {
         table.configureTap(2, 1_000, 30_000);
         Tables.publish(table, "alice", "app", Scopes.CLIENT, Double.NaN);
         table.factor(0, "", null);
-        while (table.factorInForce.limitFactor() == 1) table.beat(0);
+        for (long ms = 0; table.factorInForce.limitFactor() == 1; ms += QuotaTable.BEAT_MS) table.beat(ms);
 
         FenceFixture.fence("none", Map.of());
         table.beat(0);
@@ -107,7 +107,7 @@ class FactorTest {
         FenceFixture.fence("none", Map.of());
         Tables.publish(table, "bob", "app", Scopes.CLIENT, Double.NaN);
         table.factor(0, "", null);
-        while (table.factorInForce.limitFactor() == 1) table.beat(0);
+        for (long ms = 0; table.factorInForce.limitFactor() == 1; ms += QuotaTable.BEAT_MS) table.beat(ms);
 
         assertTrue(limit(PRODUCE) < 1_000);
         assertNull(Tables.limit(table, PRODUCE, "bob", "app"));

@@ -44,7 +44,7 @@ class MarkedRateTest {
     /** A client that sends whatever Kafka takes; it records the most that it was ever ahead of its quota. */
     private static final class Greedy {
         private long now;
-        private final QuotaTable table = new QuotaTable(new Inbox(), () -> now);
+        private final QuotaTable table = new QuotaTable(new Inbox());
         private final KafkaSensors kafka = new KafkaSensors(table, Tables.PRODUCE, 1);
         private final QuotaFence fence = FenceFixture.fence("none", Map.of());
         private long mutedUntil;

@@ -31,7 +31,7 @@ class StandInsTest {
     private static final double UNLIMITED = Double.NaN;
     private static final int REQUEST = ClientQuotaType.REQUEST.ordinal();
     /** Here the newcomers' rate is 100 and the floor is 10. */
-    private final QuotaTable table = new QuotaTable(new Inbox(), () -> this.ms);
+    private final QuotaTable table = new QuotaTable(new Inbox());
     private final Beans kafka = new Beans();
     private QuotaFence fence;
     private long ms;
