@@ -18,7 +18,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, Final, Self, TypeAlias
 from urllib.parse import unquote
 
-from quotahost.model import Factor, QuotaType, State
+from quotahost.model import QuotaType, State
 from quotahost.model.use import LimitedBy
 
 UNLIMITED: Final = "<unlimited>"  # the user tag of clients without a quota that share one sensor
@@ -102,7 +102,7 @@ class BrokerState:
 
     @property
     def state(self) -> State:
-        return Factor(self.factor).state
+        return State.OPEN if self.factor >= 1 else State.THROTTLE if self.factor > 0 else State.PAUSE
 
     @property
     def told_cause(self) -> str:
