@@ -2,7 +2,6 @@
 
 import logging
 import threading
-from collections.abc import Callable
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -27,22 +26,13 @@ def test_close_does_not_wait_for_work_that_hangs() -> None:
 
 
 def test_work_that_takes_long_comes_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, pauses, durations = Clock(0.0), list[float](), iter((0.1, 6.0))
+    clock, start, wake = Clock(0.0), Mock(), Mock(**{"wait.side_effect": StopIteration})
     monkeypatch.setattr("quotahost.base.background.time", SimpleNamespace(monotonic=clock))
-
-    def work() -> None:
-        clock.now += next(durations)
-
-    def wait(pause: float) -> None:
-        pauses.append(pause)
-        periodic._stopped = len(pauses) == 2
-
-    runs: list[Callable[[], None]] = []
-    start = Mock(side_effect=lambda _, run: runs.append(run))
-    periodic = Periodic("test", work, lambda: 1.0, start, rest=9)
-    monkeypatch.setattr(periodic, "_wake", SimpleNamespace(wait=wait, clear=lambda: None))
-    runs[0]()
-    assert pauses == [1.0, pytest.approx(54.0)]
+    periodic = Periodic("test", lambda: setattr(clock, "now", clock.now + 6), lambda: 1.0, start, rest=9)
+    monkeypatch.setattr(periodic, "_wake", wake)
+    with pytest.raises(StopIteration):
+        start.call_args.args[1]()
+    wake.wait.assert_called_once_with(54.0)
 
 
 def test_a_fault_that_comes_and_goes_or_lasts_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:

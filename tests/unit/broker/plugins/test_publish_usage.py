@@ -304,10 +304,7 @@ def test_slow_looks_are_published_less_often_whoever_asks(looks: Looks, monkeypa
 
 
 def test_of_opened_volumes_a_broker_measures_its_own_alone(looks: Looks, monkeypatch: pytest.MonkeyPatch) -> None:
-    def measure(name: str, *arguments: Any) -> Any:
-        return MeasuredVolume(name, 1, 1, [], 1.0, 0.0, ()), None
-
-    monkeypatch.setattr(publish_looks, "measure", measure)
+    monkeypatch.setattr(publish_looks, "measure", lambda name, *_: (MeasuredVolume(name, 1, 1, [], 1.0, 0.0, ()), None))
     looks.broker.looked = look(volumes=[VolumeUse(name, 100.0, 10.0) for name in ("/own", "/both")])
 
     def opened(*other: str) -> list[str]:
