@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
@@ -26,6 +27,7 @@ from quotahost.kafka.client import DENIED, NoAnswer, answer, no_right
 from quotahost.records.topics import config_of
 
 log = logging.getLogger("quotahost.kafka")
+_warn_once: Final = cache(log.warning)  # a publisher looks its topics up whenever it connects again
 
 _WAIT: Final = 5.0  # seconds
 _REPLICAS: Final = 3
@@ -74,7 +76,7 @@ def _check_policy(admin: AdminClient, topic: str) -> None:
         policy = described(admin, ResourceType.TOPIC, topic, _WAIT)["cleanup.policy"].value or ""
         if "compact" not in policy:
             text = "topic %s has cleanup.policy=%s: set compact, or the topic grows and loses records of idle brokers"
-            log.warning(text, topic, policy)
+            _warn_once(text, topic, policy)
 
 
 def described(admin: AdminClient, kind: ResourceType, name: str, wait: float) -> dict[str, Any]:

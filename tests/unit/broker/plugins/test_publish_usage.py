@@ -21,6 +21,7 @@ from quotahost.broker.plugins.cluster_quota import usage as usage_module
 from quotahost.broker.plugins.cluster_quota.usage import Demands, PublishUsage, by_client
 from quotahost.broker.plugins.tasks import publish_looks
 from quotahost.broker.plugins.tasks.publish_looks import LooksPublisher, OpenedVolumes
+from quotahost.kafka import publisher
 from quotahost.model import Client, ClientUse, QuotaType
 from quotahost.model.use import MeasuredVolume, VolumeUse
 from quotahost.records import look as look_records
@@ -287,7 +288,14 @@ def test_whoever_asks_last_is_answered_in_a_crowd(looks: Looks, caplog: pytest.L
 
 
 def test_slow_looks_are_published_less_often_whoever_asks(looks: Looks, monkeypatch: pytest.MonkeyPatch) -> None:
-    looks.passes(5)
+    def without_quorum(*_: Any) -> None:
+        looks.clock.now += 10
+        raise TimeoutError
+
+    monkeypatch.setattr(publisher, "ensure_compacted", without_quorum)
+    assert looks.passes(0.5) == []
+    monkeypatch.setattr(publisher, "ensure_compacted", looks.kafka.ensure)
+    assert looks.passes(5), "no time to connect makes a look wait"
     quick = FakeBroker.look
 
     def slow(broker: FakeBroker, most: int) -> Any:

@@ -136,9 +136,8 @@ class PublishUsage:
     def run(self) -> None:
         started = self._clock()
         clients = self._look(started)
-        took = timedelta(seconds=self._clock() - started)
         # A look reads Kafka's MBeans of each client. With a fixed period, very many clients would keep a core busy.
-        self.period = max(_PERIOD, _REST * took)
+        self.period = max(_PERIOD, _REST * timedelta(seconds=self._clock() - started))
         self._context.metrics.gauge("Usage", "", "Clients", len(clients))
         self._quotas.show()
         self._publisher.offer(clients, self._encoded, _EVERY)

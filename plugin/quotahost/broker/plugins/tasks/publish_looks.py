@@ -42,29 +42,26 @@ class LooksPublisher:
 
     def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
         self._context, self._clock = context, clock
-        name = context.name
         looks, watch = map(context.settings.named, (LOOKS, WATCH))
         self._watchers = Watchers(context, clock)
         self._opened = OpenedVolumes(context)
         # The first record creates both topics and shows that this broker answers watchers.
-        self._publisher = Publisher[Sequence[Watch]](context, looks, _is_news, clock, [watch], f"{name}-looks")
-        self._rest = clock()  # no look starts before this time
+        self._publisher = Publisher[Sequence[Watch]](context, looks, _is_news, clock, [watch], f"{context.name}-looks")
+        self._rest = -math.inf  # no look starts before this time
         self._cluster = ""
         self._follower = Follower(
             context, watch, self._watchers.record, lambda: _SILENCE, absent=self._watch_is_absent,
-            connection=f"{name}-watch",
+            connection=f"{context.name}-watch",
         )  # fmt: skip
 
     def run(self) -> None:
-        watchers, began = self._watchers.now(), self._clock()
-        seen = watchers if began >= self._rest else None
+        watchers = self._watchers.now()
+        seen = watchers if self._clock() >= self._rest else None
         self._publisher.offer(seen, self._encoded, EVERY if watchers else math.inf)
-        ended = self._clock()
-        self._rest = max(self._rest, ended + _REST * (ended - began))
 
     def _encoded(self, watchers: Sequence[Watch]) -> bytes:
         """The record, with answers to the latest questions, as many as fit."""
-        broker, node = self._context.broker, str(self._context.node_id)
+        began, broker, node = self._clock(), self._context.broker, str(self._context.node_id)
         look = broker.look(MAX_USES if watchers else 0)
         asked = [(watch.watcher, watch.client) for watch in watchers if watch.client is not None]
         answers = [Answered(watcher, tuple(broker.explain(client))) for watcher, client in asked[-MAX_ANSWERS:]]
@@ -73,7 +70,11 @@ class LooksPublisher:
         # If no disk monitor runs, a look has no volumes, and a question about a volume does not start the monitor.
         names = {volume.name for volume in look.volumes}
         measured = self._opened.of([name for name in list(dict.fromkeys(opened))[:MAX_OPENED] if name in names])
-        return encode(of(node, self._cluster, look, answers, measured, bool(watchers)))
+        record = encode(of(node, self._cluster, look, answers, measured, bool(watchers)))
+        # The time to connect doesn't count: while the controllers have no quorum, it is up to 10 s.
+        ended = self._clock()
+        self._rest = ended + _REST * (ended - began)
+        return record
 
     def _watch_is_absent(self) -> None:
         """Have the next record create the topic, because watchers need it. The follower's thread calls this."""
