@@ -1,7 +1,6 @@
 """Kafka's Admin API for brokers: creates missing topics, warns if one deletes by age, changes dynamic properties.
 
-The pipeline creates its own topics with the same configuration (``quotahost.records.topics.config_of``), through
-Kafka's Java client.
+The pipeline creates its topics alike (``config_of`` in ``quotahost.records.topics``), through Kafka's Java client.
 """
 
 import logging
