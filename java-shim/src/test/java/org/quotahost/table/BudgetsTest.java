@@ -96,6 +96,15 @@ class BudgetsTest {
         }
     }
 
+    @Test
+    void aUsedUpBudgetHoldsItsTopicAlsoOnAVolumeThatSlowsItWhileAnotherVolumeIsFull() {
+        String[] topics = {"logs", "disk"};
+        table.factor(0, "full", new SlowedTopics(SlowedTopics.VOLUMES, 0, Fence.CLOSED, topics, topics, Set.of("disk")));
+        write("bob", "logs");
+        table.budgets(List.of(group("logs", 0, "the budget logs is used up", "logs")));
+        assertThrows(NotEnoughReplicasException.class, () -> write("bob", "logs"));
+    }
+
     /** Budgets come and go, and one client may write to the topics of all of them. */
     @Test
     void whatAClientHadForAnEarlierBudgetIsForgottenWhileItGoesOn() {

@@ -144,6 +144,8 @@ class FactorTest {
         table.factor(0, "", null);
 
         assertFalse(Fence.closed());
+        Tables.affect(table, 0, "held");
+        assertFalse(Fence.closed());
     }
 
     // ---- shadow=factor: it is shown, and nobody is slowed or turned back by it ----
