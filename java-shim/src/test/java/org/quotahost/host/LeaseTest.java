@@ -47,6 +47,10 @@ class LeaseTest {
         lease.check();
 
         assertEquals(List.of(), applied);
+        pass(5_000);
+        lease.configure(5_000, "PAUSE");
+        lease.check();
+        assertEquals(List.of(0.0), applied, "a host that starts again configures before it has a factor");
     }
 
     @Test
