@@ -156,6 +156,13 @@ def test_in_whatever_order_the_highest_run_and_sequence_is_kept(orders: list[tup
     assert world.kept == max(orders)
 
 
+def test_what_is_read_again_after_a_jump_of_the_wall_clock_is_not_older_than_what_it_replaces(world: World) -> None:
+    world.arrives(2, 1)
+    world.wall.now += 3600
+    world.arrives(2, 2, live=False)
+    assert (world.kept, world.age) == ((2, 2), 0)
+
+
 def test_once_the_kept_record_is_too_old_the_next_to_arrive_replaces_it_whatever_its_run(world: World) -> None:
     world.arrives(2, 1)
     world.passes(VALID)

@@ -56,10 +56,6 @@ def hanging(*_: Any) -> None:
     threading.Event().wait()
 
 
-def leaving_a_thread(*_: Any) -> None:
-    threading.Thread(target=hanging, name="forgotten", daemon=True).start()
-
-
 def counting(plugin: Any, *_: Any) -> Quota:
     plugin.calls += 1
     return Quota(plugin.calls)
@@ -185,7 +181,9 @@ SUPPLIERS: list[tuple[Any, str, int]] = [
       for method in ("client_quota_changed", "cluster_changed", "tick", "reconfigure")),
     (plugin(quota=lambda plugin, *_: Quota(1.0 + plugin.calls), tick=counting), r"after tick\(\)", 10),
     (plugin(quota=giving(None), close=raising(OSError("busy"))), r"close\(\) raised OSError", 7),
-    (plugin(quota=giving(None), __init__=leaving_a_thread), "the thread 'forgotten' still runs", 7),
+    (plugin(quota=giving(None),
+            __init__=lambda *_: threading.Thread(target=hanging, name="forgotten", daemon=True).start()),
+     "the thread 'forgotten' still runs", 7),
 ]  # fmt: skip
 SOURCES: list[tuple[Any, str, int]] = [
     *((plugin(read=giving(answer)), "answers ClusterVolumes, a Factor, a number from 0.0 to 1.0 or None, not", 6)

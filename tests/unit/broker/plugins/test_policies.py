@@ -180,19 +180,18 @@ def test_a_factor_for_the_topics_of_other_volumes_is_not_taken_for_this_ones(sco
     assert answer < 0.2
 
 
-def test_volumes_beyond_the_memorys_bound_get_the_ramp_until_one_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_is_bounded_a_volume_takes_the_place_of_one_that_is_gone_and_those_beyond_it_get_the_ramp(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "MAX_VOLUMES", 2)
     clock = Clock()
     policy = setpoint(clock)
-    for consumed in (850 * GB, 851 * GB):
-        for name in ("/gone", "/stays", "/new"):
-            policy.quota_factor(filled(consumed, name))
-        clock.now += 10
-    assert policy.quota_factor(filled(870 * GB, "/new")) == 0.3
-    for name in ("/stays", "/new") * 2:
-        policy.quota_factor(filled(850 * GB, name))
+    for names in (["/gone", "/stays"], ["/stays"], *[["/stays", "/new", "/beyond"]] * 2):
+        for name in names:
+            policy.quota_factor(filled(850 * GB, name))
         clock.now += 700  # twice this is more than the memory of 20 minutes
     assert [name for _, name in policy._histories] == ["/stays", "/new"]
+    assert policy.quota_factor(filled(870 * GB, "/beyond")) == 0.3
 
 
 def test_a_new_memory_is_used_from_then_on() -> None:
