@@ -3,7 +3,6 @@
 import importlib
 import logging
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -75,12 +74,10 @@ GROUPS = {
 
 
 @pytest.fixture(autouse=True)
-def _levels() -> Iterator[None]:
-    """A host, or a plugin in it, sets the levels of loggers: otherwise these would stay for other tests."""
-    before = {logger: logger.level for logger in (logging.getLogger(), logging.getLogger("quotahost"))}
-    yield
-    for logger, level in before.items():
-        logger.setLevel(level)
+def _levels(caplog: pytest.LogCaptureFixture) -> None:
+    """A host, or a plugin in it, sets the levels of loggers, which would stay for other tests; caplog resets them."""
+    for name in ("", "quotahost"):
+        caplog.set_level(logging.getLogger(name).level, name)
 
 
 @pytest.fixture
