@@ -54,6 +54,16 @@ class FenceTest {
         assertThrows(FenceFixture.PAUSED, () -> produce(user, clientId), user + "/" + clientId);
     }
 
+    @Test
+    void inShadowItOnlyCounts() {
+        logged(true, true, true, null);
+        long before = Fence.shadowed.sum();
+
+        assertEquals(ALLOWED, produce("alice", "app"));
+
+        assertEquals(before + 1, Fence.shadowed.sum());
+    }
+
     static Stream<ApiKeys> everyOtherRequestGoesOn() {
         return Stream.of(ApiKeys.values()).filter(key -> key != ApiKeys.PRODUCE && key.hasValidVersion());
     }
