@@ -34,6 +34,11 @@ from quotahost.units.show import (
 from tests.fakes.plugin_context import OwnFloat
 
 
+def volume_with(changes: dict[str, Any]) -> Volume:
+    given: dict[str, Any] = {"broker": "1", "name": "/data", "capacity": 1, "consumed": 1} | changes
+    return Volume(**given)
+
+
 @pytest.mark.parametrize(
     ("make", "values", "words"),
     [
@@ -46,8 +51,7 @@ from tests.fakes.plugin_context import OwnFloat
            f"the level of a {kind} limit must be") for kind in LimitType),
         (partial(Limit, LimitType.MIN_FREE_PERCENTAGE), [100.5], "at most 100 %"),
         (partial(Limit, LimitType.MIN_FREE_BYTES), [0.5], "whole bytes"),
-        *((lambda of, name=name: Volume(**{"broker": "1", "name": "/data", "capacity": 1, "consumed": 1} | {name: of}),
-           values, name.rstrip("s")) for name, values in (
+        *((volume_with, [{name: wrong} for wrong in values], name.rstrip("s")) for name, values in (
             ("broker", [1]), ("name", [None]), ("capacity", [-1, 1.0]), ("consumed", [True, "1", -1]), ("soft", [5]),
             ("hard", ["5%"]),
             ("topics", [{"t"}, frozenset({1})]))),
