@@ -65,13 +65,13 @@ class FakeThread:
         again: how often the follower was asked to read the topic again.
         more: the follower's further arguments.
         take: gives a record to the follower's reader, as the follower does.
-        begins: tells the reader that its topic is read from the beginning; without such a callback it does nothing.
+        absent, begins: call the reader's callback of this name, as the follower does; without one they do nothing.
     """
 
     def __init__(self, context: Any, argument: Any, record: Any = None, *more: Any, **named: Any) -> None:
         self.argument, self.more = argument, more
         self.take = refusals_counted(context, argument, record)
-        self.begins = named.get("begins", lambda: None)
+        self.absent, self.begins = (named.get(name, lambda: None) for name in ("absent", "begins"))
         self.begins()
         self.answered = self.has_read = False
         self.again, self.fault = 0, ""

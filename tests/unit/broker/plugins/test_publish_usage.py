@@ -234,6 +234,8 @@ def test_while_somebody_watches_it_publishes_every_two_seconds_and_then_one_look
     assert 9 <= len(shown) <= 10
     assert (shown[-1].uses, shown[-1].watched) == ((), False)
     assert looks.passes(60) == []
+    follower(looks.task).absent()
+    assert (len(looks.passes(4)), len(looks.kafka.made)) == (1, 4), "a deleted topic of watchers is created again"
     for watcher in "ab":
         looks.watch(watcher=watcher)
     for watcher, watched in (("a", True), ("b", False)):  # looks end when the last watcher leaves

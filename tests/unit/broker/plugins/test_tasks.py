@@ -106,15 +106,13 @@ def test_a_budget_that_came_went_or_moved_a_thousandth_is_news(world: World, mon
     assert (news(b=200), news(b=200)) == (1, 0)
 
 
-@pytest.mark.parametrize(("after", "known"), [(14, {"b": Part(100, frozenset("t"))}), (14.75, None)])
-def test_at_a_start_disks_are_published_with_the_budgets_or_before_others_miss_them(
-    world: World, after: float, known: dict[str, Part] | None
-) -> None:
+@pytest.mark.parametrize("known", [True, False])
+def test_a_start_waits_for_this_brokers_part_of_budgets_until_others_would_miss_it(world: World, known: bool) -> None:
     world.set(factor__source="snapshots", budgets="on")
-    assert world.run(after) == 0, "what was said of budgets before the start counts until this broker's part is known"
-    monitor(world.context).budgets.parts = known
-    assert world.run() == 1
-    assert world.kafka.sent[-1].budgets == (known and (("b", 100),))
+    assert world.run(14) == 0, "meanwhile what was said of budgets before the start counts"
+    monitor(world.context).budgets.parts = {"b": Part(100, frozenset("t"))} if known else None
+    assert (world.run(0.75), world.run()) == ((1, 0) if known else (0, 1))
+    assert world.kafka.sent[-1].budgets == ((("b", 100),) if known else None)
 
 
 def test_nothing_is_sent_while_a_record_is_on_its_way_and_the_news_follows(world: World) -> None:
