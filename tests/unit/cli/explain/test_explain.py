@@ -49,12 +49,11 @@ def test_options_that_are_wrong_end_with_2(name: str, options: tuple[str, ...], 
 
 
 def test_the_answer_is_plain_text_and_only_a_newcomer_ends_with_3(broker: FakeAdminSocket) -> None:
-    state = dump.state(factor=0.5, limit_factor=0.7, cause="broker 2, volume ü\\")
     rows = (dump.row(limit=7e5, rate=7e5), dump.row(type="FETCH", user="<newcomers>", known=False))
-    broker.answers["client"] = dump.client(*rows, state=state)
+    broker.answers["client"] = dump.client(*rows, state=dump.state(factor=0.5, limit_factor=0.7, cause="broker 2, ü\\"))
     output = told(3, ("\nPRODUCE\n", "\nFETCH\n"), "explain", "--user", "alice", "--client-id", "a\tü b+%")
     assert broker.questions == [["client", "alice", "a\tü b+%"]]
-    assert output.strip().endswith("PRODUCE is limited by the factor 0.7: broker 2, volume ü\\.")
+    assert output.strip().endswith("PRODUCE is limited by the factor 0.7: broker 2, ü\\.")
     assert "\x1b" not in output
     broker.answers["client"] = dump.client(address="10.0.0.9", passes=True)
     named = ("explain", "--client", "CN=a/b/", "--type", "produce", "--pid", OURS)

@@ -221,8 +221,7 @@ def press(screen: Screen, keys: str) -> None:
 
 def test_at_80_columns_all_numbers_and_what_binds_are_there() -> None:
     held = use("CN=a-very-long-name,O=of-a-company", "x" * 300, bound=LimitedBy.TOPIC_QUOTA, delay_ms=1300.0)
-    line = drawn(screen_of(held))[4]
-    assert line.split()[-8:] == ["1.00", "MB/s", "50.0", "%", "1.3", "s", "topic", "quota"]
+    assert drawn(screen_of(held))[4].split()[-8:] == ["1.00", "MB/s", "50.0", "%", "1.3", "s", "topic", "quota"]
     assert "quota" not in drawn(screen_of(held))[3].replace("bound by", "")
     assert "  1.00 MB/s  2.00 MB/s  50.0 %" in lines_of(lambda to: to.print(whole(look([held]), Choice(), to)))[3]
 
