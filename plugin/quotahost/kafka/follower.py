@@ -1,4 +1,11 @@
-"""Follows a compacted topic on a thread: from its beginning, again after a lost position; counts refused records."""
+"""``Follower`` follows a compacted topic on a thread of its own, for a plugin that keeps the latest record of each key.
+
+1. The follower logs in and reads all partitions from their beginning, without a consumer group.
+2. It gives each record to the plugin. A record that the plugin refuses is counted, and the first one is logged.
+3. At the end of the topic it tells the plugin that it has caught up; all later records are *live*.
+4. Now and then it checks that the topic is still the same. If the topic is gone or was made anew, or if the position or
+   the login is lost, the follower begins again after a pause.
+"""
 
 import logging
 import threading

@@ -1,4 +1,10 @@
-"""``DiskMonitor`` looks at a broker's disks every ``volumes.period`` on its own thread, because a look may hang."""
+"""``DiskMonitor`` looks at a broker's disks every ``volumes.period`` on its own thread, because a look may hang.
+
+1. A look first reads a block from each log directory, at most every 5 s: a directory that can't be read is offline.
+2. It takes the volumes of the other directories (``file_stores``), and gives them their limits.
+3. It lists the topics of volumes whose factor may be below 1 (``topics``), and the bytes of budgets (``budgets``).
+4. Plugins read the latest look without waiting. If it is older than ``validity``, the disks are unknown.
+"""
 
 import logging
 import math

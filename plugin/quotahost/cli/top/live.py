@@ -1,4 +1,10 @@
-"""``quotahost top`` is live: the main thread draws the table of ``rows`` and reads keys, a second one asks brokers."""
+"""``quotahost top`` is live: it looks again and again, and answers keys.
+
+1. :func:`watch`, on the main thread, draws the :class:`Screen`, waits for keys, and gives them to the screen.
+2. A key changes the choice of rows, or asks a question about a client or volumes.
+3. A second thread (:class:`Background`) looks every ``interval`` and answers questions, because brokers may be slow.
+   Each result is an event, which the main thread hands over to the screen.
+"""
 
 import os
 import re
