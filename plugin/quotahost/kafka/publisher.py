@@ -36,7 +36,10 @@ T = TypeVar("T")
 
 
 class Publisher(Generic[T]):
-    """Publishes one record at a time, with this broker's id as the key. One thread calls it, except ``make_topics``."""
+    """Publishes one record at a time, with this broker's id as the key.
+
+    One thread calls the publisher; any thread may call ``publish_again`` and ``make_topics``.
+    """
 
     def __init__(
         self, context: Context[object], topic: str, has_changed: Callable[[T, T], bool],
