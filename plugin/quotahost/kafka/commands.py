@@ -1,4 +1,4 @@
-"""The commands' access to quotahost's topics.
+"""The commands' access to quotahost's topics: read one to its end, write to it, and watch the brokers.
 
 1. ``quotahost quotas`` reads a compacted topic to its end, and writes records to it (:class:`CompactedTopic`).
 2. ``quotahost top`` writes to the watch topic, and reads the looks that brokers then publish (:class:`Watching`).

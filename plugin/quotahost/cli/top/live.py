@@ -1,4 +1,4 @@
-"""``quotahost top`` is live: it looks again and again, and answers keys.
+"""``quotahost top`` is live: it looks at the brokers again and again, draws the rows, and answers keys.
 
 1. :func:`watch`, on the main thread, draws the :class:`Screen`, waits for keys, and gives them to the screen.
 2. A key changes the choice of rows, or asks a question about a client or volumes.
