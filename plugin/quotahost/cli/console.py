@@ -202,4 +202,6 @@ def show(sections: Iterable[Section], screen: Console) -> None:
             if finding.remedy:
                 screen.print(Text(f"         -> {one_line(finding.remedy)}"), soft_wrap=True)
         if section.rows:
-            screen.print(table(section.columns, section.rows))
+            grid = table(section.columns, section.rows)
+            grid.columns[0].no_wrap = screen.width >= 80  # names stay whole; only a narrow terminal would cut them
+            screen.print(grid)

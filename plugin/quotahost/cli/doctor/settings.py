@@ -68,11 +68,11 @@ def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Set
             findings.append(wrong(str(error)))
         with suppress(PluginError, TypeError):  # the findings have this error already
             models[name] = settings_model(load(role, name))
-    rows = [
-        (row.property, row.value, translation.origins.get(row.property, row.where))
+    rows = [  # the names without their prefix, which would break all names at 80 columns
+        (row.property.removeprefix(PREFIX), row.value, translation.origins.get(row.property, row.where))
         for row in describe(settings, models if with_plugins else None)
     ]
-    return Section("Settings", findings, ("property", "value", "from"), rows), settings
+    return Section("Settings", findings, (f"{PREFIX}*", "value", "from"), rows), settings
 
 
 def _before_reading(broker: BrokerFile) -> Iterator[Finding]:

@@ -39,7 +39,7 @@ def test_nothing_is_wrong_or_weak_with_a_sound_broker(site: Path, package: Path,
     )
     words = ("Nothing is wrong.", "10,000,000 bytes/s (10M)", "300 s", "3,600 s (1h)", "200 %", "unlimited",
              "broker properties", "default", "quotahost-0.1.0.jar, of quotahost 0.1.0 with jpype 1.7.1",
-             *(PREFIX + name for name in NAMES))  # fmt: skip
+             f"{PREFIX}*  ", *NAMES)  # fmt: skip
     output = doctor(tmp_path, 0, words, sound, "--kafka-home", kafka)
     assert [each for each in ("weak ", "WRONG") if each in output] == []
 
