@@ -103,7 +103,7 @@ def test_secrets_are_never_printed(site: Path, package: Path, tmp_path: Path) ->
         f"{CLASS}{PREFIX}supplier=mine\n{PREFIX}kafka.sasl.password=S3CR3T-1\n{mine}.open-sesame=S3CR3T-2\n{mine}.hour="
     )
     misplaced = f"22\n{mine}.open-sezame=S3CR3T-4\n{mine}.server=http://me:S3CR3T-5@host/?S3CR3T-6"
-    shown = (f"{PREFIX}plugin.mine.open-sesame", "***")
+    shown = ("plugin.mine.open-sesame ", "***")
     hours = enumerate(("22", "late"))
     outputs = [doctor(tmp_path, late, (*shown, f" {hour} "), properties + hour) for late, hour in hours]
     outputs.append(doctor(tmp_path, 1, [f"{PREFIX}plugin.mine.server=http://***@host/?***: "], properties + misplaced))
