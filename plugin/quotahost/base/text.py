@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 from urllib.parse import quote, quote_plus
 
-_MOST_COMPARED: Final = 200  # characters of a name, and names: comparing two similar names takes half a ms
+_MOST_COMPARED: Final = 200  # characters of each name, and names at most: to compare two takes half a ms
 _SECRET_LINE: Final = 16  # characters: a line of a secret is also a secret from this length on, such as a key's line
 
 

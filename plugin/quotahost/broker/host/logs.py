@@ -134,10 +134,8 @@ class Logs(logging.Handler):
 
 def _loggers() -> list[logging.Logger]:
     """The loggers of quotahost and of its plugins."""
-    loggers = list(_root.manager.loggerDict.items())
-    return [
-        each for name, each in loggers if f"{name}.".startswith(f"{_own.name}.") and isinstance(each, logging.Logger)
-    ]
+    every = list(_root.manager.loggerDict.items())
+    return [each for name, each in every if f"{name}.".startswith(f"{_own.name}.") and isinstance(each, logging.Logger)]
 
 
 class _Printed(io.RawIOBase):

@@ -35,7 +35,7 @@ from quotahost.throttling import lowered
 
 _log = logging.getLogger("quotahost.host")
 
-EVERY: Final = 1.0  # seconds from one look to the next
+EVERY: Final = 1.0  # seconds from the end of a look to the next one, at least
 #: The pause is at least this many times as long as the look before it, so the looks take a tenth of a core at most.
 _REST: Final = 9
 #: The most scopes of each type that Java gets, for ``explain`` and ``top``.
