@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from os import cpu_count
 from typing import Final
 
-from harness.loop.cluster import Cluster, MortalBroker, WatchedDisk
+from harness.loop.cluster import Cluster, MortalBroker, Reconnecting, WatchedDisk
 from harness.loop.seeds import scene_of_seed
 from quotahost.cli.lab.traffic import ms
 from quotahost.cli.lab.world import BACKOFF, BEAT, TAKE, Client
@@ -59,6 +59,7 @@ class Checks:
         self._pausing: dict[int, int] = {}  # by a broker's index: the life in which the broker saw its disk full
         self._allowed: dict[int, tuple[int, float]] = {}
         self._silent: dict[str, int] = {}
+        self._held: dict[str, int] = {}  # by client: when it was first turned back since its last append
         # For each broker the values of its taps, for all clients and for the slowed, with their start times.
         self._values: list[list[tuple[int, float, float]]] = [[] for _ in world.disks]
         self._factors: list[float] = []
@@ -77,7 +78,8 @@ class Checks:
     def appended(self, broker: MortalBroker, client: Client, limit: float, mute: int) -> None:
         """Checks an append: a client's batch was appended, and Kafka mutes the client for so many ms."""
         plan, now = client.plan, self._events.now
-        self._silent[plan.name] = now + (0 if plan.kind == "reconnecting" else mute)
+        self._silent[plan.name] = now + (0 if isinstance(plan, Reconnecting) else mute)
+        self._held.pop(plan.name, None)
         for index, disk in enumerate(self._world.disks):
             concerned = not self._by_topics or index in plan.places
             if concerned and disk.full_since is not None and broker.scene.fence:
@@ -90,6 +92,7 @@ class Checks:
 
     def turned_back(self, broker: MortalBroker, client: Client) -> None:
         """Checks bystanders after a closed fence, or a dead broker, has turned a client back."""
+        self._held.setdefault(client.plan.name, self._events.now)
         if self._by_topics and broker.up:
             self._bystander(broker, client, 0, "is turned back")
 
@@ -103,9 +106,9 @@ class Checks:
             return
         for client in self._of(broker):
             # With factor.scope=topics the fence lets a client pass if its topic isn't held, or wasn't at first.
-            held = self._events.now - (client.held_since or self._events.now)
+            held = self._events.now - self._held.get(client.plan.name, self._events.now)
             silent = min(lasted, held) if self._by_topics else lasted
-            if client.plan.kind != "reconnecting" and silent >= self._span:
+            if not isinstance(client.plan, Reconnecting) and silent >= self._span:
                 tap = broker.tap.value if self._by_topics and for_all else 0.0
                 self._events.after(1000, partial(self._burst, client, client.sent, silent, tap))
 
@@ -177,7 +180,7 @@ class Checks:
         if (
             self._disturbed(self.lag)
             or world.scene.hangs
-            or any(writer.plan.kind == "reconnecting" for writer in writers)
+            or any(isinstance(writer.plan, Reconnecting) for writer in writers)
         ):
             return
         if disk.appended_full > allowed and self._events.now - world.brokers[index].up_since > self.lag:
@@ -281,7 +284,7 @@ class Checks:
         now = self._events.now
         for client in self._of(broker):
             plan = client.plan
-            if plan.kind != "eager" or broker.closed or not broker.up:
+            if plan.kind != "eager" or isinstance(plan, Reconnecting) or broker.closed or not broker.up:
                 continue
             since = max(self._silent.get(plan.name, 0), broker.closed_since, broker.up_since)
             if now - since > self.lag + 10 * BACKOFF:

@@ -25,7 +25,7 @@ from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolum
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.tasks.publish_volumes import has_changed
 from quotahost.cli.lab.host import log
-from quotahost.cli.lab.traffic import DiskPlan, Events, Scene, ms
+from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Events, Scene, ms
 from quotahost.cli.lab.world import Broker, Client, Disk, OwnDisk, World
 from quotahost.model import ClusterVolumes, Factor, State
 from quotahost.model.volumes import Affected
@@ -66,6 +66,11 @@ class PipelinePlan:
 
     tick: int = 2000
     deaths: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reconnecting(ClientPlan):
+    """An eager client that evades mutes by a new connection every ``every`` ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,10 +408,12 @@ class MortalBroker(Broker):
 
     def append(self, client: Client) -> int:
         """Append also on the disks of its replicas whose brokers live."""
-        for replica in client.plan.replicas:
+        plan = client.plan
+        for replica in plan.replicas:
             if self._world.brokers[replica].up:
-                self._world.disks[replica].append(client.plan.batch)
-        return super().append(client)
+                self._world.disks[replica].append(plan.batch)
+        mute = super().append(client)
+        return min(mute, plan.every) if isinstance(plan, Reconnecting) else mute
 
     @property
     def _in_force(self) -> tuple[float, Affected | None]:

@@ -6,14 +6,16 @@ All chance comes from the seed, so the seed is enough to reproduce a failure.
 import random
 from typing import Final, Literal
 
-from harness.loop.cluster import BusyDisk, ClusterScene, PipelinePlan, WayPlan
+from harness.loop.cluster import BusyDisk, ClusterScene, PipelinePlan, Reconnecting, WayPlan
 from harness.plugin import prefixed
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind
 from quotahost.settings.broker import Settings
 
 MB: Final = 10**6
 POLICIES: Final = ("limits", "setpoint")
-_KINDS: Final[tuple[Kind, ...]] = ("eager", "paced", "bursty", "reconnecting")
+_FORMS: Final[tuple[tuple[type[ClientPlan], Kind], ...]] = (
+    (ClientPlan, "eager"), (ClientPlan, "paced"), (ClientPlan, "bursty"), (Reconnecting, "eager"),
+)  # fmt: skip
 
 
 def scene_of_seed(seed: int) -> ClusterScene:
@@ -67,13 +69,13 @@ def _settings(rnd: random.Random, source: str, soft: int, band: int) -> Settings
 
 
 def _client(rnd: random.Random, name: str, brokers: int) -> ClientPlan:
-    kind = rnd.choice(_KINDS)
+    form, kind = rnd.choice(_FORMS)
     quota = rnd.choice([0.1, 0.5, 2]) * MB
     batch = int(quota / rnd.choice([1, 3, 8]))
-    demand = 50.0 * MB if kind in ("eager", "reconnecting") else quota * rnd.choice([0.3, 0.9, 1.5])
+    demand = 50.0 * MB if kind == "eager" else quota * rnd.choice([0.3, 0.9, 1.5])
     home = rnd.randrange(brokers)
     replicas = tuple(i for i in range(brokers) if i != home and rnd.random() < 0.5)
-    return ClientPlan(name, kind, quota, batch, demand, rnd.choice([500, 2000, 5000]), home, replicas)
+    return form(name, kind, quota, batch, demand, rnd.choice([500, 2000, 5000]), home, replicas)
 
 
 def _disk(rnd: random.Random, soft: int, band: int, quotas: float, ms: int) -> BusyDisk:

@@ -20,7 +20,7 @@ from quotahost.settings.broker import Settings
 from quotahost.throttling import SampledRate, rise
 
 NEVER: Final = -(10**9)  # ms
-Kind: TypeAlias = Literal["eager", "paced", "bursty", "reconnecting"]
+Kind: TypeAlias = Literal["eager", "paced", "bursty"]
 
 # ---- the scene -------------------------------------------------------------------------------------------------
 
@@ -30,8 +30,7 @@ class ClientPlan:
     """A producer. It writes to one topic, which has the client's name.
 
     An ``eager`` client sends the next batch as soon as it may. A ``paced`` client has ``demand`` bytes/s to send and
-    catches up after a wait. A ``bursty`` client has the same bytes in one burst every ``every`` ms. A ``reconnecting``
-    client is eager, and evades mutes by a new connection every ``every`` ms.
+    catches up after a wait. A ``bursty`` client has the same bytes in one burst every ``every`` ms.
     """
 
     name: str

@@ -101,8 +101,6 @@ class Client:
         """The client sends its first batch ``offset`` ms after the start."""
         self.plan, self._broker, self._events = plan, broker, broker.events
         self.sent = 0  # bytes appended so far
-        self.turned_back_at = 0  # the time of the last request that was turned back
-        self.held_since: int | None = None  # the time of the first such request since the last append
         self._due = float(offset)  # the time at which the client has the next batch to send
         self._batches = 0
         # The number of batches in a burst, and the ms from one burst to the next.
@@ -116,18 +114,15 @@ class Client:
         plan, now = self.plan, self._events.now
         mute = self._broker.append(self)
         self.sent += plan.batch
-        self.held_since = None
-        if plan.kind == "reconnecting":
-            mute = min(mute, plan.every)
         self._batches += 1
         if self._batches % self._burst == 0:
             # The line of an eager client has no backlog; the batches of a paced client pile up during a mute.
-            self._due = (now if plan.kind in ("eager", "reconnecting") else self._due) + self._gap
+            self._due = (now if plan.kind == "eager" else self._due) + self._gap
         self._events.at(max(now + max(mute, 1), int(self._due)), self.send)
 
-    def retry(self) -> None:
+    def retry(self, since: int) -> None:
         """Retry after the fence has opened, at the next multiple of the backoff since the request was turned back."""
-        self._events.after(BACKOFF - (self._events.now - self.turned_back_at) % BACKOFF, self.send)
+        self._events.after(BACKOFF - (self._events.now - since) % BACKOFF, self.send)
 
 
 class OwnDisk:
@@ -174,7 +169,7 @@ class Broker:
         self.index, self.source, self._disk = index, source, world.disks[index]
         self._rnd = random.Random(self.scene.seed * 1009 + index)
         self._interval = ms(self.settings.factor_interval)
-        self._waiting: list[Client] = []
+        self._waiting: list[tuple[Client, int]] = []  # clients, and the times at which they were turned back
         #: A callback that gets the name of each event, and the facts of the event.
         self.tell: Callable[..., None] = lambda event, *facts: None
         self._memory = PauseMemory([])
@@ -218,9 +213,7 @@ class Broker:
     def turns_back(self, client: Client) -> bool:
         if self.up and not (self.closed and self.slowing.holds(client.plan.name)):
             return False
-        client.turned_back_at = self.events.now
-        client.held_since = client.held_since or self.events.now
-        self._waiting.append(client)
+        self._waiting.append((client, self.events.now))
         self.tell("turned_back", client)
         return True
 
@@ -236,8 +229,8 @@ class Broker:
 
     def _admit(self) -> None:
         waiting, self._waiting = self._waiting, []
-        for client in waiting:
-            client.retry()
+        for client, since in waiting:
+            client.retry(since)
 
     # ---- the factor ----
 
