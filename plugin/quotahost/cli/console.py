@@ -77,11 +77,10 @@ def console() -> Terminal:
 
 def lines_of(draw: Callable[[Console], object]) -> list[str]:
     """Return the lines that a function prints, for a panel of the live table; the width is that of a pipe."""
-    screen = Terminal(file=StringIO(), width=_PIPE_WIDTH)
-    with screen.capture() as text:
-        draw(screen)
+    text = StringIO()
+    draw(Terminal(file=text, width=_PIPE_WIDTH))
     # A table's last column is padded, too, and a narrow terminal would fold the blanks.
-    return [line.rstrip() for line in text.get().splitlines()]
+    return [line.rstrip() for line in text.getvalue().splitlines()]
 
 
 def table(
