@@ -46,14 +46,14 @@ class Load:
 
 
 class LimitedBy(StrEnum):
-    """The reasons why clients are held back."""
+    """The reasons why clients are held back; the strongest comes last."""
 
     NOTHING = "nothing"
     QUOTA = "quota"
-    FACTOR = "factor"
     FLOOR = "floor"
-    FENCE = "fence"
+    FACTOR = "factor"
     TOPIC_QUOTA = "topic quota"
+    FENCE = "fence"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,6 @@ from quotahost.model import ClientUse, LimitedBy, Look, QuotaType, State
 from quotahost.units.show import UNKNOWN, counted, rounded, show_digits, show_factor, show_seconds, show_share
 
 _STATES: Final = {State.OPEN: "green", State.THROTTLE: "yellow", State.PAUSE: "bold red"}
-#: The strongest limitation comes first.
-_BOUNDS: Final = (
-    LimitedBy.FENCE, LimitedBy.TOPIC_QUOTA, LimitedBy.FACTOR, LimitedBy.FLOOR, LimitedBy.QUOTA, LimitedBy.NOTHING,
-)  # fmt: skip
 _WITH_ADDRESS: Final = 112  # columns; a narrower terminal shows no addresses
 _WIDE: Final = 96  # columns; a narrower terminal shows no quotas, because the share tells as much
 LONGEST: Final = 200  # characters: a table cuts longer names, however wide the terminal is
@@ -93,7 +89,7 @@ def _sum(by_broker: Mapping[str, ClientUse]) -> ClusterUse:
     address = next((use.address for use in uses if use.address), "")
     return ClusterUse(
         first.quota_type, first.user, first.client_id, first.scope, sum(use.rate for use in uses), quota, limit,
-        max(use.delay_ms for use in uses), min((use.bound for use in uses), key=_BOUNDS.index),
+        max(use.delay_ms for use in uses), max((use.bound for use in uses), key=[*LimitedBy].index),
         min(use.idle for use in uses), shadow, address, tuple(by_broker),
         max((use.share for use in uses if use.share is not None), default=None),
     )  # fmt: skip

@@ -13,7 +13,7 @@ from tests.fakes import dump
 from tools.tables import DOCS
 
 PRODUCE, FETCH, REQUEST, MUTATIONS = QuotaType
-NOTHING, QUOTA, FACTOR, FLOOR, FENCED, BY_TOPICS = LimitedBy
+NOTHING, QUOTA, FLOOR, FACTOR, BY_TOPICS, FENCED = LimitedBy
 
 
 def quota(**changes: Any) -> QuotaState:
