@@ -203,9 +203,11 @@ def _check_methods(role: Role, plugin: Any, named: str) -> None:
 
     Methods with ``async def`` or ``yield`` are refused, too: a call would run nothing, without an error.
     """
-    # isinstance() with a Protocol doesn't tell which method is missing.
-    methods = [name for name in vars(role.protocol) if name[0] != "_"]
-    if lacking := [name for name in methods if not callable(getattr(plugin, name, None))]:
+    # isinstance() with a Protocol doesn't tell which method is missing, and a class that inherits from the Protocol has
+    # the Protocol's own methods, which do nothing.
+    methods = {name: method for name, method in vars(role.protocol).items() if name[0] != "_"}
+    found = {name: getattr(plugin, name, None) for name in methods}
+    if lacking := [n for n, own in found.items() if not callable(own) or getattr(own, "__func__", own) is methods[n]]:
         what = f"{named} has no method {', '.join(lacking)}"
         raise TypeError(f"{what}; implement {role.protocol.__name__} of quotahost.api")
     for name in (*methods, *_TOLD):

@@ -189,6 +189,15 @@ SUPPLIER = """
 """
 
 
+# The Protocol's own method would answer None for ever: a supplier's clients would have no quota.
+INHERITS = """
+    import quotahost.api
+    class plugin(quotahost.api.{}):
+        def __init__(self, context): pass
+        def misspelt(self, *arguments): return 1.0
+"""
+
+
 @pytest.mark.proves("proposal-035.interfaces")
 @pytest.mark.parametrize(
     ("role", "code", "words"),
@@ -206,6 +215,9 @@ SUPPLIER = """
         (Role.SUPPLIER, "def plugin(context): return object()", "object has no method quota; implement QuotaSupplier"),
         (Role.SUPPLIER, "def plugin(context): 1\nplugin.Section = 5", "its attribute Section is 5; make it a sub"),
         (Role.TASK, "def plugin(context): return object()", "has no method run"),
+        (Role.SUPPLIER, INHERITS.format("QuotaSupplier"), "plugin has no method quota; implement QuotaSupplier"),
+        (Role.FACTOR_SOURCE, INHERITS.format("QuotaFactorSource"), "plugin has no method read; implement"),
+        (Role.TASK, INHERITS.format("DataSourceTask"), "plugin has no method run; implement DataSourceTask"),
         (Role.SUPPLIER, SUPPLIER.format("tick = property(lambda self: 1 / 0)"), "role: ZeroDivisionError"),
         (Role.SUPPLIER, SUPPLIER.format("async def tick(self): pass"), "its tick() is async def or has a yield"),
         *((Role.TASK, TASK.format(period), "; make it a datetime.timedelta above 0")
