@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, Json
 
 from quotahost.api import Context, Role
 from quotahost.broker.discovery import PluginError, load, survey
@@ -120,6 +120,8 @@ class Own(BaseModel):
     off_peak_factor: float = Field(default=2.0, gt=0, description="How much more at night.")
     every: Duration = timedelta(minutes=1)
     base_rate: int = Field(alias="baseRate")
+    names: list[str] = []
+    read: Json[list[str]] = []
 
 
 def test_a_plugins_properties_are_set_by_its_fields_names_and_named_in_full_where_one_is_wrong() -> None:
@@ -127,12 +129,15 @@ def test_a_plugins_properties_are_set_by_its_fields_names_and_named_in_full_wher
     assert isinstance(own, Own)
     assert own.base_rate == 5
     with pytest.raises(SettingsError) as error:
-        read_section("good", {"off-peek-factor": "3", "off-peak-factor": "-3", "every": "5"}, Own)
+        read_section("good", {"off-peek-factor": "3", "off-peak-factor": "-3", "every": "5", "names": '["a"]', "read": "{}"}, Own)
     lines = str(error.value).splitlines()
     start = f" - {PREFIX}plugin.good."
     assert f"{start}off-peek-factor: unknown property; did you mean {PREFIX}plugin.good.off-peak-factor?" in lines
     assert any(line.startswith(f"{start}off-peak-factor=-3: ") and "How much more" in line for line in lines)
     assert any(line.startswith(f"{start}every=5: has no unit; write 5s") for line in lines)
+    no_list = "must be a valid list"
+    assert f"{start}names=[\"a\"]: {no_list}, which no text is: its plugin must declare it by pydantic's Json" in lines
+    assert f"{start}read={{}}: {no_list}" in lines
     assert f"{start}base-rate: is required; add a line {PREFIX}plugin.good.base-rate=" in lines
     with pytest.raises(SettingsError, match=r"plugin\.good\.base-rate=x: "):
         read_section("good", {"base-rate": "x"}, Own)
