@@ -95,7 +95,8 @@ class Context(Generic[SectionT_co]):
     def start_thread(self, name: str, run: Callable[[], None]) -> threading.Thread:
         """Run a function on a daemon thread ``quotahost-NAME``; the function may ask the broker.
 
-        If ``run`` raises, the exception is logged and the thread ends. The plugin must end its threads in ``close``.
+        If ``run`` raises, the exception is logged and counted, and the thread ends. The plugin must end its threads in
+        ``close``.
         """
 
         def body() -> None:
@@ -103,5 +104,6 @@ class Context(Generic[SectionT_co]):
                 run()
             except BaseException:  # also SystemExit, which a library may raise
                 self.log.exception("thread %s of plugin %s ended", name, self.name)
+                self.metrics.count("Plugin", self.name, "Errors")
 
         return start_daemon(name, body)

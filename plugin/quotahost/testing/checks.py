@@ -114,6 +114,8 @@ def _check(
             check(host)
     # After a failure the threads are not checked, because the author must see the failure.
     _check_threads(before, host.patience)
+    if host.broker.number("Plugin", "Errors", host.context.name):
+        raise ContractBroken(5, "a thread of the plugin raised, and has ended for good; the log has the exception")
 
 
 @contextmanager

@@ -120,6 +120,7 @@ def test_they_work_as_they_are_written(world: World) -> None:
     eventually(lambda: world.runs("Outsider") > before[0] and world.runs("Neighbour") > before[1])
     assert world.errors("source") == world.errors("task") == 0
     world.node.wait_for_log("thread leaves of plugin neighbour ended")
+    eventually(lambda: gauge(world.node, "Plugin,name=neighbour", "Errors") == 1)
 
 
 @pytest.mark.proves("proposal-035.supplier", "proposal-035.static", "mission.entry-points")

@@ -193,6 +193,9 @@ SOURCES: list[tuple[Any, str, int]] = [
     (plugin(read=lambda self: ClusterVolumes((), (1,))), "raised ValueError", 5),  # type: ignore[arg-type]
     (plugin(read=lambda self: time.sleep(0.02)), r"read\(\) took .* must answer from memory", 3),
     (plugin(read=raising(ConnectionError("refused"))), "raised ConnectionError", 5),
+    (plugin(read=giving(None),
+            __init__=lambda _, context: setattr(_, "asking", context.start_thread("asks", raising(OSError("refused"))))),
+     "a thread of the plugin raised, and has ended for good", 5),
     *((plugin(read=giving(0.5), quota_types=types), "a collection of QuotaType", 14)
       for types in ("PRODUCE", ("produce",), (), None)),
     *((plugin(read=giving(answer), quota_types=(QuotaType.FETCH,)), "a factor above 0", 14)
