@@ -65,7 +65,7 @@ def _broker(windows: int) -> bool:
     lines = disk.findings(recording)
     for line, passed in lines:
         console.print(f"  [{'green' if passed else 'red'}]{line}")
-    console.print(f"Pictures: the rates over time in {PICTURE}, the disk in {DISK}")
+    console.print(f"Pictures: the rates over time in {PICTURE}, the disk in {DISK}", soft_wrap=True)
     all_met = all(result.met for result in results)
     console.print("[bold green]All rates met their quotas." if all_met else "[bold red]A rate missed its quota.")
     return all_met and all(passed for _, passed in lines)

@@ -162,11 +162,14 @@ def play(directory: Path, console: Console) -> Recording:
             stack.enter_context(load)
         watch = Watch(console, partial(_sample, node, loads), _line)
         recording = Recording(limits["soft"], limits["hard"], two_volumes, watch.samples)
-        caption = "the disk fills: above the soft limit its producers are slowed, but not the exempt service"
+        soft, hard = (f"{level / MEGA:,.0f} MB" for level in limits.values())
+        apart = f", nor {ELSEWHERE}, which writes to another disk" if two_volumes else ""
+        caption = f"the disk fills: above its soft limit of {soft} producers are slowed, not the exempt service{apart}"
         if watch.until(caption, lambda sample: sample.state == "PAUSE") is not None:
             recording.paused_at = watch.samples[-1].at
         loads["service"].stop()
-        watch.during("the disk is at its hard limit: the fence turns back its producers", PAUSE_TIME)
+        caption = f"the disk is at its hard limit of {hard}: the fence turns producers back, the demo ends the service"
+        watch.during(caption, PAUSE_TIME)
         delete_topics(node, filling)
         recording.freed_at = watch.samples[-1].at
         caption = "the service's topic is deleted: space comes back"
