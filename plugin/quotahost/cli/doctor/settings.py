@@ -86,7 +86,8 @@ def _before_reading(broker: BrokerFile) -> Iterator[Finding]:
             yield note(f"{name} is not checked: a config provider of the broker resolves it")
     ours = {declaration.name for declaration in declared(Settings)}
     for name in broker.properties:
-        if name in ours or ("client.quota" in name.lower() and not name.startswith(PREFIX)):
+        almost_ours = name.startswith("plugin.") or "client.quota" in name.lower()
+        if name in ours or (almost_ours and not name.startswith(PREFIX)):
             yield weak(f"{name} has no effect: names of quotahost begin with {PREFIX}", "correct the name")
 
 

@@ -62,7 +62,8 @@ def test_librdkafka_adds_no_line_of_its_own(tmp_path: Path, capfd: pytest.Captur
         (f"{PREFIX}class=io.strimzi.Quotas", 1, [f"{PREFIX}class is io.strimzi.Quotas: this broker does not load"]),
         (f"{PREFIX}class=org.quotahost.MonitoredPythonQuotaCallback", 0, ["Nothing is wrong."]),
         (f"{CLASS}{PREFIX}python.process=child \n", 0, ["Nothing is wrong."]),  # the broker drops the blank, too
-        (f"{CLASS}static.produce=1M\n", 0, ["static.produce has no effect: names of quotahost begin with"]),
+        (f"{CLASS}static.produce=1M\nplugin.x.y=1\n", 0,
+         ["static.produce has no effect: names of quotahost begin with", "plugin.x.y has no effect: names of "]),
         (f"{CLASS}Client.quota.calback.shadow=all\n", 0, ["Client.quota.calback.shadow has no effect"]),
         (f"{CLASS}{PREFIX}factor.source=snapshots\n{PREFIX}kafka.bootstrp.servers=b:9092\n", 1,
          [f"can't log in as {PREFIX}kafka.* says: No such configuration property: ", "bootstrp.servers"]),
