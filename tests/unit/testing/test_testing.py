@@ -165,7 +165,6 @@ SUPPLIERS: list[tuple[Any, str, int]] = [
         *((raising(error), f"raised {type(error).__name__}", 5)
           for error in (KeyError("alice"), SystemExit(1), TimeoutError("late"))),
         *((giving(answer), "a supplier answers a Quota or None", 6) for answer in (1000.0, "1M", False)),
-        *((lambda *_, rate=rate: Quota(rate), "raised ValueError", 5) for rate in (float("nan"), -1.0)),
         (lambda *_: time.sleep(0.02), "must answer from memory", 3),
         (hanging, r"quota\(\) for principal 'alice'.* did not return within 1 s", 3),
         (counting, "without a call of answers_changed", 10),
@@ -188,7 +187,6 @@ SUPPLIERS: list[tuple[Any, str, int]] = [
 SOURCES: list[tuple[Any, str, int]] = [
     *((plugin(read=giving(answer)), "answers ClusterVolumes, a Factor, a number from 0.0 to 1.0 or None, not", 6)
       for answer in ("0.5", True, float("nan"), 1.5, [0.5])),
-    (plugin(read=lambda self: Factor(1.5)), "raised ValueError", 5),
     (plugin(read=lambda self: time.sleep(0.02)), r"read\(\) took .* must answer from memory", 3),
     (plugin(read=raising(ConnectionError("refused"))), "raised ConnectionError", 5),
     (plugin(read=giving(None), __init__=lambda _, c: setattr(_, "x", c.start_thread("x", raising(OSError("x"))))),

@@ -33,7 +33,6 @@ NOBODY = "no such broker with quotahost was found that this user may ask on this
         *(("top", ("--most", text), f"--most: {text!r} ") for text in ("all", "0", "2147483648")),
         ("top", (*CLUSTER, "--once"), "127.0.0.1:1 doesn't answer: no process listens on this address\n  -> another"),
         ("top", ("--client-config", "FILE", "--once"), "--looks-topic need --bootstrap"),
-        ("top", ("--watch-topic", "mine", "--once"), "--watch-topic and --looks-topic need --bootstrap"),
         ("explain", (), "give --client USER/CLIENT, or both --user and --client-id; or --volume"),
         *(("explain", options, "give --client USER/CLIENT, or both") for options in (
             ("--user", "alice"), ("--client", "a/b", "--user", "a"), ("--client", "a/b", "--client-id", "b"))),

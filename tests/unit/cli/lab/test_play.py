@@ -279,8 +279,7 @@ def curve(consumed: int, rate: float | None, soft: int | None = 800, hard: int |
 def test_the_figures_are_of_the_brokers_that_would_be_held_back_longest() -> None:
     used = dict.fromkeys(range(1, 30), 10) | {9: 990}
     readings = {Name("c", str(broker), "/d"): each_minute([of] * 3) for broker, of in used.items()}
-    own = settings(factor__source="local", static__storage__soft="800", static__storage__hard="900")
-    shown = re.findall(r"<h2>(.*?)</h2>", page(play(report(readings), plan(own))))
+    shown = re.findall(r"<h2>(.*?)</h2>", page(play(report(readings), plan(local(800, 900)))))
     assert shown[0] == "Factor of broker 9"
     assert sum(each.startswith("Factor of ") for each in shown) == 20
 
