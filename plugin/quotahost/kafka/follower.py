@@ -115,7 +115,12 @@ class Follower:
     @property
     def waits_for(self) -> str:
         """A sentence, with the reason if it is known, until the topic has been read to its end once; then ""."""
-        return "" if self.has_read else f"topic {self._topic} is not read yet{self._connection.fault}"
+        return "" if self.has_read else f"topic {self._topic} is not read yet{self.fault}"
+
+    @property
+    def fault(self) -> str:
+        """The end of a sentence that says why the topic can't be read now; "" if it can."""
+        return self._connection.fault
 
     def read_again(self) -> None:
         self._again.set()

@@ -66,10 +66,13 @@ class Roster:
             self._latest = {broker: kept for broker, kept in self._latest.items() if broker in brokers}
             return new
 
-    def view(self, but: str, settings: Settings) -> View:
-        """The view of all registered brokers except one; it is empty until the cluster has listed its brokers."""
+    def view(self, but: str, settings: Settings, fault: str = "") -> View:
+        """The view of all registered brokers except one; it is empty until the cluster has listed its brokers.
+
+        ``fault`` is the end of the sentence about a stale snapshot, if this broker can't read the topic.
+        """
         validity = settings.validity.total_seconds()
-        stale = f"its latest snapshot is older than validity ({validity:g} s)"
+        stale = f"its latest snapshot is older than validity ({validity:g} s){fault}"
         with self._lock:
             return self._expected.view(self._heard(but, validity), settings, stale)
 
@@ -168,7 +171,8 @@ class Snapshots:
     def read(self, answers: bool = True) -> ClusterVolumes:
         """Report the volumes. A standby whose ``answers`` is False gives no budgets and shows no numbers of brokers."""
         self._follow()
-        view, own = self._roster.view(self._node, self._context.settings), self._disks.known()
+        fault = self._follower.fault if self._follower else ""
+        view, own = self._roster.view(self._node, self._context.settings, fault), self._disks.known()
         if waits_for := self._waits_for():  # which brokers are silent is not known before the topic is read
             view = View(view.volumes)
         self._show(view, answers)
