@@ -178,6 +178,7 @@ _MOMENT: Final = 3.0  # seconds, within which even a busy broker answers
 #: With TLS 1.3, a broker checks a client's certificate after the client has finished its handshake. If the broker
 #: rejects it, the client receives an alert.
 _ALERT: Final = "SSL alert number"
+_NO_TOKEN: Final = "OAUTHBEARER token"
 #: The reason and its remedy, by a sign in an error: a part of librdkafka's text, or its code. The first error with a
 #: sign wins, and its first sign in this order. librdkafka doesn't say why it doesn't trust a certificate.
 _WORDS: Final[Mapping[str | int, str]] = {
@@ -187,7 +188,7 @@ _WORDS: Final[Mapping[str | int, str]] = {
     "ssl.key.location; in Java's names ssl.keystore.location), or uses other TLS versions",
     "SSL_HANDSHAKE": "TLS fails: the broker's listener doesn't use TLS; check security.protocol",
     KafkaError._SSL: "TLS fails",
-    "OAUTHBEARER token": "no token comes from sasl.oauthbearer.token.endpoint.url: it doesn't answer, or refuses the "
+    _NO_TOKEN: "no token comes from sasl.oauthbearer.token.endpoint.url: it doesn't answer, or refuses the "
     "client's id or secret",
     "current SASL state": "the broker's listener doesn't use SASL; check security.protocol",
     "supported mechanisms": "the broker's listener uses another sasl.mechanism",
@@ -352,7 +353,7 @@ class Login:
         self._careful_until = time.monotonic() + _CAREFUL_FOR
 
     def doubt(self) -> None:
-        """Drop the shared client, as a client closes; the next try shows whether the login or the cluster fails."""
+        """Drop the shared client, as another fails; the next try shows whether the login or the cluster fails."""
         self._admin = None
 
     def _connect(self, topic: str) -> AdminClient:
@@ -397,6 +398,11 @@ class Session:
         return _LONGEST_REST if self.refusal and not self._lost else 0.0
 
     def _hear(self, error: KafkaError) -> None:
+        # If no new token comes, this client's own may have some life left, and open connections need none. So this
+        # client stays, and the next one learns whether a token comes. A broker that wants a new one refuses it.
+        if _NO_TOKEN in error.str():
+            self.login.doubt()
+            return
         refused = _refuses(error)
         if refused:
             self.refusal = why([error])

@@ -20,7 +20,7 @@ from harness.system.waiting import eventually
 from quotahost.base.errors import Unusable
 from quotahost.kafka import commands, follower, publisher, registered_brokers
 from quotahost.kafka.admin import Gathering, ensure_compacted
-from quotahost.kafka.client import Connection, NoAnswer, lacked, login
+from quotahost.kafka.client import Connection, NoAnswer, Session, lacked, login
 from quotahost.kafka.commands import CompactedTopic
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.publisher import Publisher
@@ -123,6 +123,25 @@ def test_a_login_that_a_broker_refused_long_ago_is_no_reason_of_todays_outage(mo
             mine.enter("t")
         consumer.close()
     assert "TLS" not in str(today.value)
+
+
+def test_while_no_new_token_comes_a_client_stays_and_only_new_ones_wait() -> None:
+    """Its own token may have some life left, and open connections need none; each client that left would be lost."""
+    tokens = {
+        "bootstrap.servers": "127.0.0.1:1", "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/token",
+        "sasl.oauthbearer.client.id": "broker", "sasl.oauthbearer.client.secret": "hush",
+    }  # fmt: skip
+    mine = login(context(FakeBroker(client=tokens)))
+    session, heard = Session(mine, careful=False), list[KafkaError]()
+    hear: Callable[[KafkaError], None] = session.config["error_cb"]
+    given: Any = {**session.config, "error_cb": lambda error: heard.append(error) or hear(error)}
+    client = AdminClient(given)
+    eventually(lambda: (client.poll(0.1), any("token" in error.str() for error in heard))[1])
+    assert session.stands()
+    with pytest.raises(NoAnswer, match=r"no token comes from sasl\.oauthbearer\.token\.endpoint\.url"):
+        mine.enter("t")
+    assert not mine.careful, "no broker has refused a client"
 
 
 @pytest.mark.parametrize(
