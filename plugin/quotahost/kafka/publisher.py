@@ -101,11 +101,15 @@ class Publisher(Generic[T]):
         try:
             producer = self._connected()  # before make(): this may take seconds, and the record would age
             # make() stands in the try, because it may fail, too, and the task must then retry.
-            key = str(self._context.node_id).encode()
-            producer.produce(self._topic, key=key, value=make(), on_delivery=self._delivered)
-            self._in_flight = True
+            key, value = str(self._context.node_id).encode(), make()
         except Exception as failure:  # for example, the cluster doesn't list its registered brokers yet
             self._failed(failure.args[0] if isinstance(failure, KafkaException) else failure)
+            return
+        self._in_flight = True
+        try:
+            producer.produce(self._topic, key=key, value=value, on_delivery=self._delivered)
+        except KafkaException as failure:  # the topic is denied, and librdkafka has noticed it before
+            self._delivered(failure.args[0])
 
     def make_topics(self) -> None:
         """Look the topics up before the next record, and create the absent ones. Any thread may call."""
@@ -140,7 +144,7 @@ class Publisher(Generic[T]):
             self._producer = Producer(self._session.config | _PRODUCER)
         return self._producer
 
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+    def _delivered(self, error: KafkaError | None, _: Message | None = None) -> None:
         self._in_flight = False
         if error is None:
             self._connection.works()

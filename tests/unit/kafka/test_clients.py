@@ -260,6 +260,27 @@ def test_a_topic_that_the_cluster_refuses_to_create_is_named_and_asked_for_seldo
     assert mine.busy()
 
 
+def test_a_right_that_is_taken_away_is_named_also_where_the_client_itself_refuses_the_record(
+    mock: str, admin: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """librdkafka refuses it if its latest metadata says that the topic is denied."""
+
+    def produce(*_: object, **__: object) -> None:
+        raise KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+
+    admin.error, admin.poll = None, nothing
+    admin.result = lambda wait: {"cleanup.policy": SimpleNamespace(value="compact")}
+    monkeypatch.setattr(publisher, "AdminClient", lambda _: admin)
+    monkeypatch.setattr(publisher, "Producer", lambda _: SimpleNamespace(produce=produce, poll=nothing))
+    broker, clock = FakeBroker(client={"bootstrap.servers": mock}, brokers={1: False}), Clock()
+    mine = Publisher[bytes](context(broker, startup__grace="1ms"), "t", ne, clock)
+    clock.now += 1
+    mine.offer(b"1", bytes, 0)
+    assert caplog.messages[0].startswith("not connected: User:ANONYMOUS may not Write topic t; ")
+    clock.now += 4
+    assert mine.busy(), "the authorizer logs each try"
+
+
 @pytest.mark.parametrize(
     ("brokers", "gathering", "made"),
     [(5, False, [3]), (2, False, [2]), (1, False, [1]), (0, False, [2]), (2, True, []), (3, True, [3])],
