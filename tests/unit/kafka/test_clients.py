@@ -241,44 +241,34 @@ def admin() -> Any:
     return Admin()
 
 
-@pytest.mark.parametrize("error", [KafkaError.POLICY_VIOLATION, KafkaError.INVALID_REPLICATION_FACTOR])
-def test_a_topic_that_the_cluster_refuses_to_create_is_named_and_asked_for_seldom_as_controllers_log_each_try(
-    mock: str, admin: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, error: int
-) -> None:
-    def refused(wait: float) -> None:
+@pytest.mark.parametrize(
+    ("exists", "error", "told"),
+    [
+        *((False, error, "topic t can't be created: names begin with a team")
+          for error in (KafkaError.POLICY_VIOLATION, KafkaError.INVALID_REPLICATION_FACTOR)),
+        # If the latest metadata says that the topic is denied, librdkafka itself refuses the record.
+        (True, KafkaError.TOPIC_AUTHORIZATION_FAILED, "User:ANONYMOUS may not Write topic t; log in with "
+         "--client-config or a broker's kafka.* (docs/security.md)"),
+    ],
+)  # fmt: skip
+def test_why_the_cluster_refuses_a_topic_or_its_records_is_named_and_tries_are_rare_as_brokers_log_each(
+    mock: str, admin: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch,
+    exists: bool, error: int, told: str,
+) -> None:  # fmt: skip
+    def refused(*_: object, **__: object) -> None:
         raise KafkaException(KafkaError(error, "names begin with a team"))
 
-    admin.result, admin.poll = refused, nothing
+    admin.result, admin.poll, admin.error = refused, nothing, None if exists else admin.error
     monkeypatch.setattr(publisher, "AdminClient", lambda _: admin)
+    monkeypatch.setattr(publisher, "Producer", lambda _: SimpleNamespace(produce=refused))
     broker, clock = FakeBroker(), Clock()
     broker.client, broker.brokers = {"bootstrap.servers": mock}, {1: False}
     mine = Publisher[bytes](context(broker, startup__grace="1ms"), "t", ne, clock)
     clock.now += 1
     mine.offer(b"1", bytes, 0)
-    assert caplog.messages == ["not connected: topic t can't be created: names begin with a team"]
+    assert caplog.messages == [f"not connected: {told}"]
     clock.now += 4
     assert mine.busy()
-
-
-def test_a_right_that_is_taken_away_is_named_also_where_the_client_itself_refuses_the_record(
-    mock: str, admin: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """librdkafka refuses it if its latest metadata says that the topic is denied."""
-
-    def produce(*_: object, **__: object) -> None:
-        raise KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
-
-    admin.error, admin.poll = None, nothing
-    admin.result = lambda wait: {"cleanup.policy": SimpleNamespace(value="compact")}
-    monkeypatch.setattr(publisher, "AdminClient", lambda _: admin)
-    monkeypatch.setattr(publisher, "Producer", lambda _: SimpleNamespace(produce=produce, poll=nothing))
-    broker, clock = FakeBroker(client={"bootstrap.servers": mock}, brokers={1: False}), Clock()
-    mine = Publisher[bytes](context(broker, startup__grace="1ms"), "t", ne, clock)
-    clock.now += 1
-    mine.offer(b"1", bytes, 0)
-    assert caplog.messages[0].startswith("not connected: User:ANONYMOUS may not Write topic t; ")
-    clock.now += 4
-    assert mine.busy(), "the authorizer logs each try"
 
 
 @pytest.mark.parametrize(
