@@ -197,7 +197,10 @@ _WORDS: Final[Mapping[str | int, str]] = {
     "Connection refused": "no process listens on this address",
 }
 #: If a broker closes a new connection without an error, librdkafka reports only that all brokers are down.
-_CLOSED: Final = "the broker closes the connection: it requires another security.protocol or sasl.mechanism"
+_CLOSED: Final = (
+    "the broker closes the connection: it requires another security.protocol or sasl.mechanism, or this client's "
+    "certificate fits none of its ssl.principal.mapping.rules"
+)
 _SWALLOWED: Final = "no answer: the broker may hang, or the network or a firewall may drop packets"
 
 
@@ -304,7 +307,7 @@ _CAREFUL_FOR: Final = 60.0  # seconds
 class Login:
     """The login that all clients of this process with the same configuration share. Any thread may call.
 
-    A broker logs each login that it refuses. So:
+    A broker logs each login that it refuses, and most connections that it closes. So:
 
     1. Plugins create clients only after the cluster has answered a client that all share (``admin``). While the cluster
        refuses the login, only the shared client retries, with pauses of up to 10 s.
@@ -364,9 +367,9 @@ class Login:
         except NoAnswer as problem:
             # Until the next try, every caller gets this reason.
             self._why = str(problem)
-            if problem.refused:
+            if problem.lets_others_in:
                 self._rest = min(max(1.0, 2 * self._rest), _LONGEST_REST)
-            self._again_at = time.monotonic() + (self._rest if problem.refused else _SOON)
+            self._again_at = time.monotonic() + (self._rest if problem.lets_others_in else _SOON)
             raise
         self._rest = 0.0
         # A new client: if the topic was absent or denied, connect's client would ask for it twice a second for good.

@@ -5,7 +5,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
+from itertools import pairwise
 from operator import ne
+from socketserver import ThreadingTCPServer
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -123,6 +125,23 @@ def test_a_login_that_a_broker_refused_long_ago_is_no_reason_of_todays_outage(mo
             mine.enter("t")
         consumer.close()
     assert "TLS" not in str(today.value)
+
+
+def test_a_broker_that_closes_each_connection_is_tried_seldom_as_it_may_log_each() -> None:
+    """Kafka logs two stack traces if a client's certificate fits none of ssl.principal.mapping.rules."""
+    came = [time.monotonic()]
+
+    def longest_pause() -> float:
+        with pytest.raises(NoAnswer, match="closes the connection"):
+            mine.enter("t")
+        return max(after - before for before, after in pairwise(came))
+
+    handler: Any = lambda *_: came.append(time.monotonic())  # noqa: E731 - the server closes the connection
+    with ThreadingTCPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        mine = login(context(FakeBroker(client={"bootstrap.servers": f"127.0.0.1:{server.server_address[1]}"})))
+        eventually(lambda: longest_pause() > 2, timeout=30)
+        server.shutdown()
 
 
 def test_while_no_new_token_comes_a_client_stays_and_only_new_ones_wait() -> None:
