@@ -189,9 +189,7 @@ def _quotas(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     if unlimited := [name.replace("_", "-") for name, rate in settings.newcomers if rate is None]:
         text = f"newcomers are unlimited ({', '.join(unlimited)})"
         yield weak(f"{text}: a client that changes its name all the time has no quota", "set rates")
-    static = settings.static
-    rates = (static.produce, static.fetch, static.request, static.controller_mutation)
-    has_rates = any(rate is not None for rate in rates)
+    has_rates = bool(settings.static.quotas)
     if has_rates and "static" not in settings.supplier:
         yield weak("static.* rates are set, but the supplier static is not named", f"add static to {PREFIX}supplier")
     if not has_rates and settings.supplier == ("static",):

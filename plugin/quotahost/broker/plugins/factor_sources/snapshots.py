@@ -67,10 +67,7 @@ class Roster:
             return new
 
     def view(self, but: str, settings: Settings, fault: str = "") -> View:
-        """The view of all registered brokers except one; it is empty until the cluster has listed its brokers.
-
-        ``fault`` is the end of the sentence about a stale snapshot, if this broker can't read the topic.
-        """
+        """The view of all brokers but one, empty before they are listed; ``fault`` ends the sentence on a stale one."""
         validity = settings.validity.total_seconds()
         stale = f"its latest snapshot is older than validity ({validity:g} s){fault}"
         with self._lock:
