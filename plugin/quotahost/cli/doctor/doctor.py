@@ -76,7 +76,9 @@ def doctor(
         of_interpreter.append(weak(text, f"{EXECUTABLE}={named}"))
     is_here = interpreter is not None and interpreter.is_here
     text = "plugins and their properties are not checked: plugins are installed for the interpreter above"
-    own = f"run its own doctor: {Path(interpreter.executable).with_name('quotahost')} doctor" if interpreter else ""
+    own = ""
+    if interpreter and interpreter.quotahost:
+        own = f"run its own doctor: {Path(interpreter.executable).with_name('quotahost')} doctor"
     elsewhere = Section("Plugins", [note(text, own)])
     of_kafka: list[Finding] = []
     if kafka_home:

@@ -145,9 +145,13 @@ def _listeners(settings: Settings, broker: BrokerFile, listeners: Listeners) -> 
     elif is_open and listeners.authentication(listeners.inter_broker) == "none":
         text = f"nobody authenticates on {is_open}: brokers and plugins are recognized by their client-ids alone"
         yield weak(f"{text}, which anyone can claim", "SASL or mutual TLS, between the brokers, too")
-    if settings.metrics_endpoint and not _is_loopback(settings.metrics_endpoint[0]):
-        text = f"metrics are served on {settings.metrics_endpoint[0]}, not on loopback, to anyone who can connect"
+    address, port = settings.metrics_endpoint or ("localhost", None)
+    if not _is_loopback(address):
+        text = f"metrics are served on {address}, not on loopback, to anyone who can connect"
         yield weak(text, f"{PREFIX}metrics.port without an address, or a firewall")
+    if any(entry.strip().endswith(f":{port}") for entry in broker.get("listeners", "PLAINTEXT://:9092").split(",")):
+        text = f"metrics.port is {port}, which listeners has, too: on the same address Kafka then can't listen, and ends"
+        yield weak(text, f"another port in {PREFIX}metrics.port")
 
 
 def _login(settings: Settings, broker: BrokerFile, listeners: Listeners) -> Iterator[Finding]:

@@ -151,6 +151,11 @@ def test_nothing_in_the_working_directory_runs_in_another_environment_whose_own_
     assert ran() == []
 
 
+def test_an_environment_without_quotahost_has_no_doctor_that_could_be_run(tmp_path: Path) -> None:
+    file = properties_file(tmp_path, f"{CLASS}{PREFIX}python.executable={environment(tmp_path)}\n")
+    assert "its own doctor" not in told(1, ["quotahost is not installed there"], "doctor", file)
+
+
 def test_a_link_to_this_environment_is_no_other_one(site: Path, package: Path, tmp_path: Path) -> None:
     (tmp_path / "current").symlink_to(sys.prefix)  # docs/operate.md has such a link for upgrades without a restart
     names = f"{PREFIX}python.executable={tmp_path}/current/bin/{Path(sys.executable).name}\n"
