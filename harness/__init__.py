@@ -24,7 +24,7 @@ MBeans. If a broker doesn't accept its configuration, ``start()`` raises ``Start
 loopback only. They keep their ports and data over ``stop()`` or ``kill()`` and the next ``start()``, and are killed
 when the process that started them ends.
 
-``plugin``, ``kafka.admin_socket``, ``rollup`` and ``system.pipeline`` know quotahost, and so do ``loop`` and
-``policy_scenes``, which need no broker, since they play quotahost's model of the loop. The package needs a JDK (17+),
-Maven (for the first start) and confluent-kafka.
+``plugin``, ``kafka.admin_socket``, ``rollup``, ``max_min`` and ``system.pipeline`` know quotahost, and so do
+``loop`` and ``policy_scenes``, which need no broker, since they play quotahost's model of the loop. The package needs
+a JDK (17+), Maven (for the first start) and confluent-kafka.
 """

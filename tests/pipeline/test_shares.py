@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 
+from harness import max_min
 from harness.rollup import Record
 from quotahost.model import QuotaType
 from quotahost.pipeline import queries
@@ -26,7 +27,6 @@ from quotahost.records.codec import Refused
 from quotahost.records.shares import Shares
 from quotahost.records.usage import MAX_CLIENTS, MAX_NAMES, Usage, Used
 from tests.pipeline.records import Planned, record, sent
-from tests.reference import max_min
 
 NOW = datetime(2026, 11, 21, 21, 30, tzinfo=UTC)
 MS = int(NOW.timestamp() * 1000)

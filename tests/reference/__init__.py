@@ -1,1 +1,1 @@
-"""A plain Python model of a part of the product that is written in SQL; tests compare the two."""
+"""Tests of a plain Python model in ``harness`` by which the product's SQL is tested."""

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from harness.max_min import divide
 from quotahost.pipeline.shares import FLOOR, STEPS
-from tests.reference.max_min import divide
 
 CLOSE = 1e-6
 

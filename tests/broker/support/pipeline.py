@@ -11,6 +11,7 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from harness.kafka.cluster import Cluster
+from harness.max_min import shares
 from harness.rollup import Known, Sample, rollup
 from harness.system.background import Background
 from harness.system.waiting import eventually
@@ -23,7 +24,6 @@ from quotahost.records.snapshot import decode
 from quotahost.records.usage import Usage
 from tests.broker.support.seen import gauge
 from tests.broker.support.volumes import SNAPSHOTS
-from tests.reference.max_min import shares
 
 TOPIC: Final = "__quotahost_cluster_volumes"
 RECORD_SOURCE, SNAPSHOT_SOURCE = "cluster-volumes", "snapshots"

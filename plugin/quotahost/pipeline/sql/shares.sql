@@ -1,5 +1,5 @@
 -- This query makes one record of shares for each broker that is not removed, from the latest usage of each broker. It
--- divides each client's quota by the brokers' demands, as tests/reference/max_min.py does, and reads its input once.
+-- divides each client's quota by the brokers' demands, as harness/max_min.py does, and reads its input once.
 -- The query divides the number 1: a broker's demand for a client is a fraction of the quota that the same broker states.
 -- So no record, whatever it contains, changes the meaning of another broker's demand.
 -- Each broker adds a row without a client. The group of these rows lists all brokers, and the window passes the list to

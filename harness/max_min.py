@@ -27,7 +27,7 @@ class Division:
 
 
 def divide(demands: Mapping[str, float | None], others: int = 0, silent: int = 0) -> Division:
-    """Divide a quota of 1; the sum of all shares is at most 1, also after rounding.
+    """Divides a quota of 1; the sum of all shares is at most 1, also after rounding.
 
     Args:
         demands: each broker's demand as a part of the quota, at least one; None is an unlimited demand.
@@ -47,7 +47,7 @@ def divide(demands: Mapping[str, float | None], others: int = 0, silent: int = 0
 
 
 def _level(rest: float, wanted: list[float]) -> float:
-    """The upper bound of each share: the maximum over k of (rest - k smallest demands) / number of other demands."""
+    """Returns the bound of each share: the maximum over k of (rest - k smallest demands) / number of other demands."""
     level = met = 0.0
     for number, more in enumerate(wanted):
         level = max(level, (rest - met) / (len(wanted) - number))
@@ -56,7 +56,7 @@ def _level(rest: float, wanted: list[float]) -> float:
 
 
 def shares(usages: Iterable[Usage], silent: Collection[str] = ()) -> dict[str, tuple[Share, ...]]:
-    """The shares of every broker of one cluster; clients are ordered by their first place in any broker's usage.
+    """Returns the shares of every broker of a cluster; clients are ordered by their first place in any broker's usage.
 
     Every broker gets shares of the same clients: those that fresh brokers reported, as many as fit into a record. A
     broker's demand counts as a part of the quota that this broker reports.
