@@ -37,12 +37,12 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 
 class Running:
-    def __init__(self, spark: SparkSession, node: KafkaNode, directory: Path, validity: str = "15s") -> None:
+    def __init__(self, spark: SparkSession, node: KafkaNode, directory: Path) -> None:
         self.node, self.bootstrap, self.progress = node, node.bootstrap, Progress()
         self.directory, self.brokers = directory, Snapshots(node.bootstrap)
         options = Options(
             bootstrap=node.bootstrap, checkpoint=str(directory / "checkpoint"), tick="1s", interval="2s",
-            validity=validity, history=str(directory / "history"),
+            validity="15s", history=str(directory / "history"),
         )  # fmt: skip
         self._stop = threading.Event()
         self._job = Job(spark, options, self.progress)

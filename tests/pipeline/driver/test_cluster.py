@@ -1,4 +1,4 @@
-"""Three brokers and the pipeline: a full disk of one stops producers on all, and a client has one quota on all."""
+"""Three brokers and the pipeline: a full disk of one stops producers on all, and a budget or a quota is one for all."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,18 +6,22 @@ from typing import Final
 
 import pytest
 
-from harness.clients.producer import ProducerLoad
-from harness.kafka.admin import alter_broker_config, unregister_broker
+from harness.clients.producer import ProducerLoad, fill_topic
+from harness.kafka.admin import alter_broker_config, create_topic, unregister_broker
 from harness.kafka.cluster import Cluster
 from harness.system.pipeline import PipelineProcess
 from harness.system.waiting import eventually
+from quotahost.kafka.commands import CompactedTopic
+from quotahost.model.budgets import Budget
+from quotahost.records.budgets import encode, key_of
 from tests.broker.disks.test_disks import HARD, SETTINGS, disk_of_broker_1_is_full
 from tests.broker.quotas.test_cluster_quota import check_quota_on_every_broker, three_brokers, wait_for_equal_parts
 from tests.broker.support.node import cluster_with_fence
-from tests.broker.support.numbers import settled_ends
+from tests.broker.support.numbers import attempt, settled_ends
 from tests.broker.support.pipeline import RECORD_SOURCE, SNAPSHOT_SOURCE, wait_for_source
+from tests.broker.support.quotas import QUOTAS
 from tests.broker.support.seen import OPEN, PAUSE, gauge, transitions, wait_for_state
-from tests.pipeline.topics import published
+from tests.pipeline.topics import latest, published
 
 pytestmark = pytest.mark.driver
 VALIDITY: Final = "8s"
@@ -27,16 +31,29 @@ PATIENCE: Final = 240.0  # seconds: a cold Spark on a busy machine
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    with cluster_with_fence(tmp_path, SETTINGS | {"factor.source": RECORD_SOURCE, "validity": VALIDITY}) as made:
+    own = {"factor.source": RECORD_SOURCE, "validity": VALIDITY, "budgets": "on"}
+    with cluster_with_fence(tmp_path, SETTINGS | own) as made:
         yield made
 
 
-@pytest.mark.proves("faults.pipeline-silent")
-def test_a_full_disk_stops_all_and_spark_may_come_and_go(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.proves("faults.pipeline-silent", "faults.full-disk")
+def test_a_full_disk_stops_all_a_used_up_budget_its_writers_and_spark_may_come_and_go(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    config = cluster.client_config(client_id="p")
+    create_topic(cluster.brokers[0], "orders.eu")
+    fill_topic(config, "orders.eu", 60_000)
+    quotas = CompactedTopic(config, QUOTAS, "quotahost-quotas")
+    assert quotas.write({key_of("orders"): encode(Budget("orders", ("orders.*",), 50_000))}) == {}
+    (log,) = (file for node in cluster.brokers for file in node.data_dirs[0].glob("orders.eu-0/*.log"))
+    size = log.stat().st_size
     driver = PipelineProcess(tmp_path / "pipeline", cluster.bootstrap, tick="1s", validity=VALIDITY)
-    with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=1e6) as load, driver:
+    with ProducerLoad(config, "t", rate=1e6) as load, driver:
         wait_for_source(cluster, RECORD_SOURCE, PATIENCE)
         wait_for_state(cluster, OPEN)
+        eventually(lambda: (told := latest(cluster.bootstrap)) and told.budgets == (("orders", size, 0),), PATIENCE)
+        eventually(lambda: all(gauge(node, "Budget,name=orders", "Used") == size for node in cluster.brokers))
+        assert attempt(config, "orders.eu") == "NOT_ENOUGH_REPLICAS"
         eventually(lambda: load.meter.bytes > 1_000_000)
         disk_of_broker_1_is_full(cluster)
         ends, before = settled_ends(cluster), transitions(*cluster.brokers)
