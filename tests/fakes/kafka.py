@@ -15,7 +15,7 @@ class FakeKafka(Generic[T]):
 
     Attributes:
         sent: the decoded records.
-        made: the arguments of each call of ``ensure_compacted``, except the client.
+        made: the topic of each call of ``ensure_compacted``, and what ``registered`` returns.
         delivers: the error of each delivery; None is a success, and with ``...`` no delivery is reported.
     """
 
@@ -27,9 +27,9 @@ class FakeKafka(Generic[T]):
         self.made: list[tuple[str, int, bool]] = []
         self.delivers: Any = None
 
-    def ensure(self, admin: Any, topic: str, brokers: int, gathering: bool) -> None:
+    def ensure(self, admin: Any, topic: str, registered: Callable[[], tuple[int, bool]]) -> None:
         """Replaces ``ensure_compacted``."""
-        self.made.append((topic, brokers, gathering))
+        self.made.append((topic, *registered()))
 
     def producer(self, config: Any) -> FakeKafka[T]:
         """Replaces ``Producer``."""

@@ -4,11 +4,11 @@ The pipeline creates its topics alike (``config_of`` in ``quotahost.records.topi
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
@@ -40,12 +40,16 @@ class NotMade(KafkaException):
     """A topic is absent and can't be created."""
 
 
-def ensure_compacted(admin: AdminClient, topic: str, brokers: int = 0, gathering: bool = False) -> None:
+#: Returns the number of registered brokers, down or not, and whether more may register soon. May block and raise.
+Registered: TypeAlias = Callable[[], tuple[int, bool]]
+
+
+def ensure_compacted(admin: AdminClient, topic: str, registered: Registered = lambda: (0, False)) -> None:
     """Create the topic if it is absent, with one partition: readers need only the order of one key's records.
 
-    The topic gets one replica for each of the registered ``brokers``, down or not, but at most three; 0 means the live
-    brokers. Raises Gathering while the cluster is ``gathering`` (more brokers may register soon) and the topic would
-    get fewer than three replicas; NotMade if it can't be created; KafkaException if it can't be looked up.
+    The topic gets one replica for each of the ``registered`` brokers, but at most three; 0 means the live brokers.
+    Raises Gathering while more may register soon and it would get fewer than three replicas; NotMade if it can't be
+    created; KafkaException if it can't be looked up.
     """
     metadata = admin.list_topics(topic, timeout=_WAIT)
     error = metadata.topics[topic].error
@@ -54,6 +58,8 @@ def ensure_compacted(admin: AdminClient, topic: str, brokers: int = 0, gathering
         return
     if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
         raise KafkaException(error)
+    # Only now, because a topic that exists must not wait for the answer.
+    brokers, gathering = registered()
     # Nobody adds replicas to the topic later, so a topic that is created too early would keep too few.
     if gathering and brokers < _REPLICAS:
         raise Gathering(f"{topic} is not created yet: more brokers may register soon")

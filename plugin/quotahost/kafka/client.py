@@ -401,8 +401,8 @@ class Session:
         return _LONGEST_REST if self.refusal and not self._lost else 0.0
 
     def _hear(self, error: KafkaError) -> None:
-        # If no new token comes, this client's own may have some life left, and open connections need none. So this
-        # client stays, and the next one learns whether a token comes. A broker that wants a new one refuses it.
+        # librdkafka asks for a new token at four fifths of the old one's life. So this client stays, and the next one
+        # learns whether a token comes. A broker refuses this client when its token has expired.
         if _NO_TOKEN in error.str():
             self.login.doubt()
             return

@@ -124,18 +124,13 @@ class Publisher(Generic[T]):
 
     def _connected(self) -> Producer:
         if self._producer is None:
-            # Log in before registered(), which may block for seconds while this broker stops.
             self._login = login(self._context)
             self._session = self._login.enter(self._topic)
-            brokers, now = len(self._context.broker.registered()), self._clock()
-            # The 5 s begin with the cluster's first answer, which may come long after this broker's start.
-            self._answered_at = now if self._answered_at is None else self._answered_at
-            gathering = self._connection.starting and now - self._answered_at < _REGISTERING
             asking = AdminClient(self._session.config)
             try:
                 for topic in self._topics:
                     right = "Write" if topic == self._topic else "Read"
-                    ensure_compacted(asking, topic, brokers, gathering)
+                    ensure_compacted(asking, topic, self._registered)
             except KafkaException as failure:
                 right = "Create" if isinstance(failure, NotMade) else right
                 raise KafkaException(self._login.explained(failure.args[0], right, topic)) from None
@@ -143,6 +138,12 @@ class Publisher(Generic[T]):
                 asking.poll(0)  # the poll tells the session of a refusal
             self._producer = Producer(self._session.config | _PRODUCER)
         return self._producer
+
+    def _registered(self) -> tuple[int, bool]:
+        brokers, now = len(self._context.broker.registered()), self._clock()
+        # The 5 s begin with the cluster's first answer, which may come long after this broker's start.
+        self._answered_at = now if self._answered_at is None else self._answered_at
+        return brokers, self._connection.starting and now - self._answered_at < _REGISTERING
 
     def _delivered(self, error: KafkaError | None, _: Message | None = None) -> None:
         self._in_flight = False

@@ -145,7 +145,7 @@ def test_a_broker_that_closes_each_connection_is_tried_seldom_as_it_may_log_each
 
 
 def test_while_no_new_token_comes_a_client_stays_and_only_new_ones_wait() -> None:
-    """Its own token may have some life left, and open connections need none; each client that left would be lost."""
+    """A client asks for a new token when its own has a fifth of its life left; if it left then, it could not return."""
     tokens = {
         "bootstrap.servers": "127.0.0.1:1", "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER",
         "sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/token",
@@ -296,8 +296,14 @@ def test_why_the_cluster_refuses_a_topic_or_its_records_is_named_and_tries_are_r
 )
 def test_it_waits_for_up_to_three_replicas(admin: Any, brokers: int, gathering: bool, made: list[int]) -> None:
     with nullcontext() if made else pytest.raises(Gathering):
-        ensure_compacted(admin, "t", brokers, gathering)
+        ensure_compacted(admin, "t", lambda: (brokers, gathering))
     assert admin.made == made
+
+
+def test_a_topic_that_exists_does_not_wait_for_the_list_of_registered_brokers(admin: Any) -> None:
+    """Java's client asks for the list, and may be refused for longer than librdkafka is, as after an outage."""
+    admin.error, admin.result = None, lambda wait: {"cleanup.policy": SimpleNamespace(value="compact")}
+    ensure_compacted(admin, "t", lambda: pytest.fail("the list is asked for"))
 
 
 def test_no_answer_in_time_is_an_error_of_kafkas_but_for_the_policy_of_a_topic(admin: Any) -> None:
