@@ -70,11 +70,13 @@ def settings(**given: str) -> Settings:
 def context(
     broker: FakeBroker | None = None, name: str = "mine", own: Any = None, clock: Any = time.monotonic, **given: str
 ) -> Context[Any]:
-    """The context of a plugin on broker 1; the monitor of the broker's disks uses this clock."""
+    """The context of a plugin on broker 1; the monitor of the broker's disks uses this clock, and ends with it."""
     log = logging.getLogger(f"quotahost.plugin.{name}")
     broker = broker or FakeBroker()
     made = Context(name, own, settings(**given), 1, log, broker=broker, metrics=broker)
-    made.open_disks = DiskMonitor(broker, broker, made.node_id, lambda: made.settings, clock).started
+    disks = DiskMonitor(broker, broker, made.node_id, lambda: made.settings, clock)
+    made.open_disks = disks.started
+    made.closing.callback(disks.close)
     return made
 
 

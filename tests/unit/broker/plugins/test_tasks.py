@@ -66,7 +66,6 @@ def world(monkeypatch: pytest.MonkeyPatch, published: Publish[Snapshot]) -> Iter
     made.start()
     yield made
     made.context.closing.close()
-    monitor(made.context).close()
 
 
 @pytest.mark.proves("proposal-035.topic")

@@ -78,7 +78,6 @@ class World(Clocks):
 
     def close(self) -> None:
         self.context.closing.close()
-        monitor(self.context).close()
 
     def number(self, attribute: str, name: str = "cluster-volumes") -> float | None:
         return self.broker.number("FactorSource", attribute, name)

@@ -19,7 +19,7 @@ from quotahost.model.budgets import Budget, Part
 from quotahost.records import budgets as records
 from quotahost.records.snapshot import Snapshot, encode
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import WALL, Clocks, context, monitor, patience, settings
+from tests.fakes.plugin_context import WALL, Clocks, context, patience, settings
 from tests.fakes.quotas import follower
 
 OWN = Volume("1", "/own", 100, 10)
@@ -66,7 +66,6 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     made = World()
     yield made
     made.context.closing.close()
-    monitor(made.context).close()
 
 
 def test_own_disks_are_reported_at_once_while_the_rest_is_waited_for(world: World) -> None:
