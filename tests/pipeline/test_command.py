@@ -128,6 +128,7 @@ def test_the_submit_line_is_one_that_a_shell_reads_back() -> None:
     expected["--history"] = "None"
     assert given == expected
     assert words[:2] == ["--master", "spark://h:7077"]
+    assert f"spark.pyspark.driver.python={sys.executable}" in words
     (log4j,) = (word.rpartition("=")[2] for word in " ".join(words).split() if word.startswith("-Dlog4j2"))
     with urlopen(log4j) as file:
         assert b"rootLogger.level = ${env:QUOTAHOST_SPARK_LOG:-warn}" in file.read(), "Spark logs only warnings"

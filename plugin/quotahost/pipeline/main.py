@@ -13,6 +13,7 @@ import fcntl
 import logging
 import shlex
 import signal
+import sys
 import threading
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future, wait
@@ -199,6 +200,8 @@ def submit_line(options: Options) -> str:
     parts = [
         ["spark-submit", "--master", options.master],
         ["--properties-file", str(path(DEFAULTS))],
+        # By default spark-submit runs the first python3 in PATH, which may lack this package.
+        ["--conf", f"spark.pyspark.driver.python={sys.executable}"],
         *(["--conf", f"{name}={value}"] for name, value in quiet().items()),
         ["--conf", f"spark.scheduler.allocation.file={path(POOLS).as_uri()}"],
         ["--jars", ",".join(map(str, jars()))],

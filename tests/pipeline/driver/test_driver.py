@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -290,7 +289,7 @@ class Submitted(PipelineProcess):
 def test_state_and_history_outlive_a_worker_and_the_driver_and_lie_in_one_place(
     node: KafkaNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv("PYSPARK_PYTHON", "/no/python3")  # like the first python3 in PATH, it may lack this package
     shared, story = tmp_path / "shared/checkpoint", Story(node)
     shared.parent.mkdir()
     place = f"file://{shared}"
