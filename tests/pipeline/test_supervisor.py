@@ -22,9 +22,10 @@ class Query:
         self.id = str(checkpoint)
         self.disk = threading.Event()  # while it isn't set, the checkpoint's disk hangs
         self.disk.set()
+        self.fault = "the state can't be read"
 
     def exception(self) -> str:
-        return "the state can't be read"
+        return self.fault
 
     def stop(self) -> None:
         self.disk.wait()
@@ -81,9 +82,10 @@ class World:
                 self.supervisor.kafka_answers()
         self.supervisor.look(self.given)
 
-    def fail(self, times: int, name: str = "volumes", kafka_answers: bool = True) -> None:
+    def fail(self, times: int, name: str = "volumes", kafka_answers: bool = True, fault: str = "") -> None:
         for _ in range(times):
             self.started[name][-1].isActive = False
+            self.started[name][-1].fault = fault or self.started[name][-1].fault
             self.look(kafka_answers)  # notices the end
             self.look(kafka_answers)  # starts the query again
 
@@ -223,5 +225,22 @@ def test_the_history_is_not_begun_anew_by_itself(world: World, caplog: pytest.Lo
     assert "keeps failing" not in caplog.text
     world.fail(2 * ATTEMPTS, "history")
     assert world.aside == []
-    assert caplog.text.count("query history keeps failing, 5 times in a row by now: check free disk space") == 1
-    assert "if the query can't read its checkpoint, move /h/history away" in caplog.text
+    says = "query history keeps failing; if the query can't read its checkpoint, move /h/history away"
+    assert caplog.text.count(says) == 1
+
+
+@pytest.mark.parametrize("fault", ["java.io.IOException: No space left on device", "FSError: Disk quota exceeded"])
+def test_a_full_disk_is_told_once_and_no_checkpoint_is_set_aside(
+    world: World, caplog: pytest.LogCaptureFixture, fault: str
+) -> None:
+    """A new checkpoint has no more room than the old one, which is good as soon as there is space."""
+    world.add("history", "/h/history")
+    world.reports(0)
+    for name in ("volumes", "history"):
+        world.fail(1, name, fault="a broker is gone")
+        world.fail(3 * ATTEMPTS, name, fault=f"CANNOT_COMMIT; root cause: {fault}\n\tat Spark")
+        assert caplog.text.count(f"query {name} failed and is started again: CANNOT_COMMIT; root cause: {fault}") == 1
+        assert caplog.text.count(f"query {name} keeps failing; its disk is full: free space") == 1
+    assert world.aside == []
+    world.fail(ATTEMPTS, "history")
+    assert "move /h/history away" in caplog.text, "another fault is told, too"

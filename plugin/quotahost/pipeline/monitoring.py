@@ -41,7 +41,7 @@ class Progress:
         self.unpublished = counter("unpublished", text, ["cluster", "reason"])
         text = "Cluster records that no pipeline of these clusters can have written"
         self.refused_runs = counter("refused_runs", text, ["reason"])
-        self._failures = counter("failures", "Times that a query failed and was started again", ["query"])
+        self.failures = counter("failures", "Times that a query failed and was started again", ["query"])
         self.standing_by = gauge("standing_by", "1 while another pipeline, launched later, publishes")
         self._seconds = gauge("batch_seconds", "Duration of the last batch", ["query"])
         self._behind = gauge("records_behind", "Records that are not read yet", ["query"])
@@ -94,10 +94,6 @@ class Progress:
         for operator in progress["stateOperators"][:1]:
             self._state_rows.labels(query).set(operator["numRowsTotal"])
             self._state_bytes.labels(query).set(operator["memoryUsedBytes"])
-
-    def failed(self, query: str, reason: str) -> None:
-        self._failures.labels(query).inc()
-        log.error("query %s failed and is started again: %s", query, reason)
 
     def _log(self, record: ClusterRecord) -> None:
         log.info(

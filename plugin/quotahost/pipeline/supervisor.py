@@ -6,7 +6,8 @@ start hangs, too. So each has a thread of its own, and delays neither the other 
 
 The topics have everything that a checkpoint has, except the fill rates. So if a query fails again and again, for
 example with the state of another version, the supervisor sets its checkpoint aside, and the query starts from the
-topics. If that doesn't help or isn't allowed, as for the history, the log has one error that the query keeps failing.
+topics. If that doesn't help or isn't allowed, as for the history, the log has one error that the query keeps failing. On
+a full disk a new checkpoint would not help either: the log says once that the disk is full, and the query waits for space.
 """
 
 import logging
@@ -33,6 +34,8 @@ _PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 #: The supervisor sets a checkpoint aside after this many failures without a batch in between, with 15 s of pauses.
 ATTEMPTS: Final = 5
 _ANSWERED_WITHIN: Final = 15.0  # seconds; if Kafka hasn't answered for so long, no checkpoint is set aside
+# How Linux names a file system without room, and one whose quota is used up, in the errors of Java.
+_FULL: Final = ("No space left on device", "Disk quota exceeded")
 _ASIDE: Final = ".set-aside-"
 _CLOSE_WITHIN: Final = 5.0  # seconds
 # Seconds to wait for a query's stop and start before the next query's turn; after a minute the log says that it hangs.
@@ -47,6 +50,7 @@ class _Query:
     name: str
     start: Callable[[], StreamingQuery]
     checkpoint: str  # the folder, if the supervisor must not set the checkpoint aside; "" for other queries
+    lasting: LoggedOnce
     running: StreamingQuery | None = None
     given: object = None  # the argument of ``look`` when the query was started
     starting: threading.Thread = field(default_factory=threading.Thread)
@@ -55,8 +59,8 @@ class _Query:
     batch: int = -1  # the number of the last batch that was counted
     due: float = 0.0  # when the query is started again
     failures: int = 0  # since its last batch
+    reason: str = ""  # of the last of these failures
     anew_without_batch: bool = False
-    lasting: LoggedOnce = field(default_factory=lambda: LoggedOnce(log, logging.ERROR))
 
     def stop(self) -> None:
         if (running := self.running) is not None:  # read once: two threads may stop the query
@@ -84,7 +88,7 @@ class Supervisor:
 
     def add(self, name: str, start: Callable[[], StreamingQuery], checkpoint: str = "") -> None:
         """Keep a query running. If ``checkpoint`` is given, the supervisor never sets it aside."""
-        self._queries[name] = _Query(name, start, checkpoint)
+        self._queries[name] = _Query(name, start, checkpoint, LoggedOnce(log, logging.ERROR, self._clock))
 
     def kafka_answers(self) -> None:
         # Failures while Kafka didn't answer don't count against a checkpoint, and failed queries restart immediately.
@@ -151,22 +155,28 @@ class Supervisor:
                 query.batch = number
                 self._progress.batch(query.name, progress)
         query.lasting.healed()
-        query.failures, query.anew_without_batch = 0, False
+        query.failures, query.reason, query.anew_without_batch = 0, "", False
 
     def _failed(self, query: _Query, problem: str) -> None:
-        self._progress.failed(query.name, _reason(problem))
+        self._progress.failures.labels(query.name).inc()
+        if (reason := _reason(problem)) != query.reason:
+            log.error("query %s failed and is started again: %s", query.name, reason)
+            query.reason = reason
+            query.lasting.healed()  # this is another fault
         query.due = self._clock() + _PAUSES[min(query.failures, len(_PAUSES) - 1)]
         query.failures += 1
-        if query.failures < ATTEMPTS or self._clock() - self._answered_at >= _ANSWERED_WITHIN:
+        if any(said in problem for said in _FULL):
+            remedy = "its disk is full: free space, and the query goes on by itself"
+        elif query.failures < ATTEMPTS or self._clock() - self._answered_at >= _ANSWERED_WITHIN:
             return
-        if not query.checkpoint and not query.anew_without_batch:  # a second new checkpoint wouldn't help
+        elif query.checkpoint:
+            remedy = f"if the query can't read its checkpoint, move {query.checkpoint} away"
+        elif query.anew_without_batch:  # a second new checkpoint wouldn't help
+            remedy = "a new checkpoint did not help"
+        else:
             self._rebuild(query)
             return
-        remedy = "a new checkpoint did not help"
-        if query.checkpoint:
-            remedy = f"if the query can't read its checkpoint, move {query.checkpoint} away"
-        text = "query %s keeps failing, %d times in a row by now: check free disk space; %s"
-        query.lasting.report(text, query.name, query.failures, remedy)
+        query.lasting.report("query %s keeps failing; %s", query.name, remedy)
 
     def _rebuild(self, query: _Query) -> None:
         """Set a query's checkpoint aside, so that the query starts from the topics."""
