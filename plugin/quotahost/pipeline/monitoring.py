@@ -122,11 +122,10 @@ def _age(record: ClusterRecord) -> float:
 def offsets(reported: Any) -> dict[tuple[str, str], int]:
     """Return the offsets by topic and partition, from Spark's JSON as text or decoded.
 
-    The result is empty for null, as in a batch that Spark repeats after a restart, and for a source that isn't Kafka.
+    The result is empty for null, as in a batch that Spark repeats after a restart.
     """
     topics = json.loads(reported) if isinstance(reported, str) else reported
-    kafka = {topic: parts for topic, parts in (topics or {}).items() if isinstance(parts, dict)}
-    return {(topic, p): offset for topic, parts in kafka.items() for p, offset in parts.items()}
+    return {(topic, p): offset for topic, parts in (topics or {}).items() for p, offset in parts.items()}
 
 
 def behind(source: Mapping[str, Any]) -> int:

@@ -6,8 +6,8 @@ start hangs, too. So each has a thread of its own, and delays neither the other 
 
 The topics have everything that a checkpoint has, except the fill rates. So if a query fails again and again, for
 example with the state of another version, the supervisor sets its checkpoint aside, and the query starts from the
-topics. If that doesn't help or isn't allowed, as for the history, the log has one error that the query keeps failing. On
-a full disk a new checkpoint would not help either: the log says once that the disk is full, and the query waits for space.
+topics. If that doesn't help or isn't allowed, as for the history, the log has one error that the query keeps failing.
+On a full disk no new checkpoint would help, so the query waits for space.
 """
 
 import logging
