@@ -128,5 +128,5 @@ class Job:
         except Exception as problem:  # Java's client failed, or a topic is unusable; the next attempt may succeed
             if stop.is_set():
                 return
-            text = "the cluster doesn't tell its brokers and topics; the brokers known so far stay: %s"
+            text = "brokers and topics can't be checked; those known so far stay: %s"
             self._fault.report(text, short(problem))
