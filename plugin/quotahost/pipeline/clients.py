@@ -27,7 +27,8 @@ from quotahost.records.topics import CLUSTER_VOLUMES, REFUSED, SHARES, TICKS, US
 _TIMEOUT_MS: Final = 20_000
 # After an outage brokers may have other addresses, so clients start from bootstrap.servers again.
 _ALL: Final = {"metadata.recovery.strategy": "rebootstrap"}
-_TIMEOUTS: Final = {"default.api.timeout.ms": _TIMEOUT_MS, "request.timeout.ms": _TIMEOUT_MS // 2}
+#: For Spark's clients, too: by default Spark would ask a minute or more for the offsets of a deleted topic.
+TIMEOUTS: Final = {"default.api.timeout.ms": str(_TIMEOUT_MS), "request.timeout.ms": str(_TIMEOUT_MS // 2)}
 _PRODUCER: Final = {
     "acks": "all",
     # The producer finds new partitions of a topic within this time; the default is 5 minutes.
@@ -106,7 +107,7 @@ class JvmKafka:
     def __init__(self, spark: SparkSession, config: Mapping[str, str]) -> None:
         self._jvm = jvm(spark)
         self._config: dict[str, Any] = _ALL | dict(config)
-        self._admin = self._jvm.org.apache.kafka.clients.admin.Admin.create(self._config | _TIMEOUTS)
+        self._admin = self._jvm.org.apache.kafka.clients.admin.Admin.create(self._config | TIMEOUTS)
 
     def cluster(self) -> tuple[str, list[str]]:
         """Return the cluster's id, and the ids of the brokers in service."""
@@ -151,7 +152,7 @@ class JvmKafka:
         """Return a consumer of a topic of one partition, without a group and without commits."""
         deserializer = self._jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer
         make = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer
-        settings = _TIMEOUTS | {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
+        settings = TIMEOUTS | {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
         return JvmConsumer(self._jvm, make(self._config | settings, deserializer(), deserializer()), topic)
 
     def close(self) -> None:

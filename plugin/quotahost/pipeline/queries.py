@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from quotahost.pipeline import history, shares
-from quotahost.pipeline.clients import JvmKafka
+from quotahost.pipeline.clients import TIMEOUTS, JvmKafka
 from quotahost.pipeline.clock import TOLERANCE_MS, KafkaClock
 from quotahost.pipeline.cluster import cut_strangers, state
 from quotahost.pipeline.frames import BATCH_TIME, Batch, in_a_line, kafka_sink, large_of_stranger, spark_options, sql
@@ -43,6 +43,9 @@ _FETCH: Final = {  # to read a million small records quickly
     "kafka.max.partition.fetch.bytes": "2097152",
     # Otherwise a broker recreates a deleted topic, without compaction (auto.create.topics.enable).
     "kafka.allow.auto.create.topics": "false",
+    # A batch that was planned before a topic lost partitions waits for their records; by default it waits for minutes.
+    "kafkaConsumer.pollTimeoutMs": "20000",
+    **spark_options(TIMEOUTS),
 }
 # The least number of records in a task. A full batch has one task for each core: each task passes on the latest
 # snapshots of each broker, and one core merges them (docs/benchmarks.md).

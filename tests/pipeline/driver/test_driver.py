@@ -14,6 +14,7 @@ from typing import Final
 import pyspark
 import pytest
 
+from harness.kafka.admin import create_topic, delete_topics
 from harness.kafka.node import KafkaNode
 from harness.system.pipeline import PipelineProcess
 from harness.system.ports import free_port
@@ -28,7 +29,7 @@ from quotahost.records.topics import SHARES
 from quotahost.records.usage import ClientKey, Used
 from tests.broker.support.node import listener_properties
 from tests.pipeline.records import volume
-from tests.pipeline.topics import Snapshots, dead_letters, latest, published, read_all
+from tests.pipeline.topics import SNAPSHOTS, Snapshots, dead_letters, latest, published, read_all
 from tests.skips import COULD_NOT_RUN
 
 pytestmark = pytest.mark.driver
@@ -174,6 +175,22 @@ def test_a_checkpoint_that_spark_cannot_read_is_set_aside_and_the_same_rebuilt(n
         eventually(lambda: [each.consumed for each in published(node.bootstrap, "second.cluster_volumes")[-1:]] == [7])
         (told,) = eventually(lambda: read_all(node.bootstrap, "second.shares")[-1:], PATIENCE)
         assert [each.key for each in shares.decode(b"1", told.value() or b"").clients] == [KEY]
+
+
+@pytest.mark.proves("faults.topic-deleted")
+def test_records_go_on_when_a_topic_is_made_again_with_fewer_partitions(node: KafkaNode, tmp_path: Path) -> None:
+    """The pipeline is killed in its first batch, and reads it again: from a partition that no longer exists."""
+    create_topic(node, SNAPSHOTS, partitions=2)
+    driver, story = pipeline(node, tmp_path / "pipeline"), Story(node)
+    story.publish(2)
+    driver.start(PATIENCE)
+    eventually((tmp_path / "pipeline/checkpoint/volumes/offsets/0").exists, PATIENCE)
+    driver.kill()
+    (tmp_path / "pipeline/checkpoint/volumes/commits/0").unlink(missing_ok=True)
+    delete_topics(node, SNAPSHOTS)
+    with driver:
+        driver.wait_for_log("query volumes failed 5 times in a row and restarts from the topics", 2 * PATIENCE)
+        story.told(1)
 
 
 def test_a_stop_waits_for_no_answer_where_the_network_swallows_all_and_a_disk_hangs(tmp_path: Path) -> None:
