@@ -25,7 +25,7 @@ class Query:
         self.fault = ""
 
     def exception(self) -> str:
-        return self.fault
+        return f"BatchFailed: Task 0 in stage {id(self)}.0 failed; root cause: {self.fault}\n\tat Spark"
 
     def stop(self) -> None:
         self.disk.wait()
@@ -217,26 +217,19 @@ def test_a_disk_that_hangs_under_one_query_holds_up_no_other(world: World, caplo
     assert [len(started) for started in world.started.values()] == [3, 3, 3]
 
 
-def test_the_history_is_not_begun_anew_by_itself(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_full_disk_costs_no_checkpoint_and_the_history_keeps_its_own_whatever_fails(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A new checkpoint has no more room than the old one, which is good as soon as there is space."""
     world.add("history", "/h/history")
     world.reports(0)
     world.fail(ATTEMPTS - 1, "history")
     assert "keeps failing" not in caplog.text
+    for name, fault in (("volumes", "No space left on device"), ("history", "Disk quota exceeded")):
+        world.fail(3 * ATTEMPTS, name, fault=f"{name}: {fault}")
+        assert caplog.text.count(f"failed; root cause: {name}: {fault}\n") == 1
+        assert caplog.text.count(f"query {name} keeps failing; its disk is full: free space") == 1
     world.fail(2 * ATTEMPTS, "history")
     assert world.aside == []
     says = "query history keeps failing; if the query can't read its checkpoint, move /h/history away"
     assert caplog.text.count(says) == 1
-
-
-def test_a_full_disk_is_told_once_and_costs_no_checkpoint(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    """A new checkpoint has no more room than the old one, which is good as soon as there is space."""
-    world.add("history", "/h/history")
-    world.reports(0)
-    for name, fault in (("volumes", "No space left on device"), ("history", "Disk quota exceeded")):
-        world.fail(1, name, fault="a broker is gone")
-        world.fail(3 * ATTEMPTS, name, fault=f"java.io.IOException: {fault}\n\tat Spark")
-        assert caplog.text.count(f"query {name} failed and is started again: java.io.IOException: {fault}\n") == 1
-        assert caplog.text.count(f"query {name} keeps failing; its disk is full: free space") == 1
-    assert world.aside == []
-    world.fail(ATTEMPTS, "history")
-    assert "move /h/history away" in caplog.text, "another fault is told, too"

@@ -137,8 +137,3 @@ def behind(source: Mapping[str, Any]) -> int:
 def read_all(progress: Mapping[str, Any]) -> bool:
     """Return whether a query has read all records that existed; False if a repeated batch doesn't have the offsets."""
     return all(offsets(source.get("latestOffset")) and not behind(source) for source in progress["sources"])
-
-
-def idle(progress: Mapping[str, Any]) -> bool:
-    """Return whether a query's progress is not of a batch, but of a check that found nothing to read."""
-    return "addBatch" not in progress["durationMs"]

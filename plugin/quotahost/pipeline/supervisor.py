@@ -25,7 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from quotahost.base.background import LoggedOnce, start_daemon
 from quotahost.base.text import short
 from quotahost.pipeline import log
-from quotahost.pipeline.monitoring import Progress, idle, read_all
+from quotahost.pipeline.monitoring import Progress, read_all
 from quotahost.pipeline.queries import place
 from quotahost.pipeline.session import file_system
 
@@ -59,7 +59,7 @@ class _Query:
     batch: int = -1  # the number of the last batch that was counted
     due: float = 0.0  # when the query is started again
     failures: int = 0  # since its last batch
-    reason: str = ""  # of the last of these failures
+    cause: str = ""  # of the last of these failures
     anew_without_batch: bool = False
 
     def stop(self) -> None:
@@ -151,17 +151,19 @@ class Supervisor:
         for progress in [last] if int(last["batchId"]) <= query.batch + 1 else running.recentProgress:
             number = int(progress["batchId"])
             # The progress of a check without new records has the next batch's number, so it must not be counted.
-            if number > query.batch and not idle(progress):
+            if number > query.batch and "addBatch" in progress["durationMs"]:
                 query.batch = number
                 self._progress.batch(query.name, progress)
         query.lasting.healed()
-        query.failures, query.reason, query.anew_without_batch = 0, "", False
+        query.failures, query.cause, query.anew_without_batch = 0, "", False
 
     def _failed(self, query: _Query, problem: str) -> None:
         self._progress.failures.labels(query.name).inc()
-        if (reason := _reason(problem)) != query.reason:
+        reason = _reason(problem)
+        # Only the root cause is compared, because the text before it has the numbers of Spark's stages and tasks.
+        if (cause := reason.rpartition("root cause: ")[2]) != query.cause:
             log.error("query %s failed and is started again: %s", query.name, reason)
-            query.reason = reason
+            query.cause = cause
             query.lasting.healed()  # this is another fault
         query.due = self._clock() + _PAUSES[min(query.failures, len(_PAUSES) - 1)]
         query.failures += 1
@@ -195,7 +197,7 @@ class Supervisor:
 def _reason(text: str) -> str:
     """Return the line of Spark's error text that names the reason."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return next((line for line in lines if "BatchFailed: " in line), lines[0] if lines else "")[:500]
+    return next((line for line in lines if "BatchFailed: " in line), lines[0] if lines else "")[:1000]
 
 
 def set_checkpoint_aside(spark: SparkSession, directory: str, query: str) -> str:
