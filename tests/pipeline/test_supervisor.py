@@ -130,17 +130,12 @@ def test_batches_are_counted_on_after_somebody_has_moved_the_checkpoint_away(wor
     assert metric(world, "batches_total") == 2
 
 
-def test_records_that_are_not_read_yet_are_shown_and_after_a_restart_spark_knows_of_none(world: World) -> None:
-    for batch, (latest, shown) in enumerate([(8, 3), (None, 0)]):
-        world.reports(batch, 5, latest)
-        assert metric(world, "records_behind") == shown
-
-
-def test_a_batch_that_is_done_again_after_a_restart_may_be_a_part_of_a_backlog(world: World) -> None:
-    """With such a batch Spark reports no end of the topics. It reports an empty topic's end as 0."""
-    for batch, (end, latest, caught_up) in enumerate([(5, None, False), (5, 8, False), (8, 8, True), (0, 0, True)]):
-        world.query.report(batch, end, latest)
-        assert world.supervisor.caught_up() == caught_up
+def test_records_that_are_not_read_yet_are_shown_and_a_batch_done_again_ends_no_backlog(world: World) -> None:
+    """With a batch that is done again Spark reports no end of the topics. It reports an empty topic's end as 0."""
+    given = [(5, None, 0, False), (5, 8, 3, False), (8, 8, 0, True), (0, 0, 0, True)]
+    for batch, (end, latest, behind, caught_up) in enumerate(given):
+        world.reports(batch, end, latest)
+        assert (metric(world, "records_behind"), world.supervisor.caught_up()) == (behind, caught_up)
 
 
 def test_the_others_wait_until_the_volumes_have_read_a_backlog(world: World) -> None:

@@ -10,9 +10,8 @@ that the volumes come first while cores are short. All queries cut timestamps th
 
 Dead letters are copies of the refused snapshots and usage records, with the reasons, in a topic of their own. An
 operator finds there the wrong records of a broker or of another client. Their query judges every record a second time,
-apart from the queries that use the good records. So the query writes each dead letter at least once (Spark advances the
-checkpoint only after the sink), and no query delays another. If the query reads a record again, it writes a dead letter
-with the same key. The second reading costs 1 % of a core while 1,000 snapshots arrive in a second.
+so that no query delays another; that costs 1 % of a core while 1,000 snapshots arrive in a second. It writes each
+letter at least once, again with the same key, because Spark advances the checkpoint only after the sink.
 """
 
 import math
