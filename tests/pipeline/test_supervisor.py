@@ -217,13 +217,15 @@ def test_a_full_disk_costs_no_checkpoint_and_the_history_keeps_its_own_whatever_
 ) -> None:
     """A new checkpoint has no more room than the old one, which is good as soon as there is space."""
     world.add("history", "/h/history")
+    world.add("shares")
     world.reports(0)
     world.fail(ATTEMPTS - 1, "history")
     assert "keeps failing" not in caplog.text
-    for name, fault in (("volumes", "No space left on device"), ("history", "Disk quota exceeded")):
+    faults = {"volumes": "No space left on device", "shares": "Disk quota exceeded", "history": "Read-only file system"}
+    for name, fault in faults.items():
         world.fail(3 * ATTEMPTS, name, fault=f"{name}: {fault}")
         assert caplog.text.count(f"failed; root cause: {name}: {fault}\n") == 1
-        assert caplog.text.count(f"query {name} keeps failing; its disk is full: free space") == 1
+        assert caplog.text.count(f"query {name} keeps failing; its disk is full or read-only: ") == 1
     world.fail(2 * ATTEMPTS, "history")
     assert world.aside == []
     says = "query history keeps failing; if the query can't read its checkpoint, move /h/history away"

@@ -7,7 +7,7 @@ start hangs, too. So each has a thread of its own, and delays neither the other 
 The topics have everything that a checkpoint has, except the fill rates. So if a query fails again and again, for
 example with the state of another version, the supervisor sets its checkpoint aside, and the query starts from the
 topics. If that doesn't help or isn't allowed, as for the history, the log has one error that the query keeps failing.
-On a full disk no new checkpoint would help, so the query waits for space.
+On a full disk no new checkpoint would help, so the query waits.
 """
 
 import logging
@@ -34,8 +34,8 @@ _PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 #: The supervisor sets a checkpoint aside after this many failures without a batch in between, with 15 s of pauses.
 ATTEMPTS: Final = 5
 _ANSWERED_WITHIN: Final = 15.0  # seconds; if Kafka hasn't answered for so long, no checkpoint is set aside
-# How Linux names a file system without room, and one whose quota is used up, in the errors of Java.
-_FULL: Final = ("No space left on device", "Disk quota exceeded")
+# How Linux says, in the errors of Java, that nothing can be written to a disk.
+_UNWRITABLE: Final = ("No space left on device", "Disk quota exceeded", "Read-only file system")
 _ASIDE: Final = ".set-aside-"
 _CLOSE_WITHIN: Final = 5.0  # seconds
 # Seconds to wait for a query's stop and start before the next query's turn; after a minute the log says that it hangs.
@@ -167,8 +167,8 @@ class Supervisor:
             query.lasting.healed()  # this is another fault
         query.due = self._clock() + _PAUSES[min(query.failures, len(_PAUSES) - 1)]
         query.failures += 1
-        if any(said in problem for said in _FULL):
-            remedy = "its disk is full: free space, and the query goes on by itself"
+        if any(said in problem for said in _UNWRITABLE):
+            remedy = "its disk is full or read-only: the query goes on by itself as soon as it can write there"
         elif query.failures < ATTEMPTS or self._clock() - self._answered_at >= _ANSWERED_WITHIN:
             return
         elif query.checkpoint:
