@@ -25,7 +25,7 @@ class Query:
         self.fault = ""
 
     def exception(self) -> str:
-        return f"BatchFailed: Task 0 in stage {id(self)}.0 failed; root cause: {self.fault}\n\tat Spark"
+        return f"QuotahostError: Task 0 in stage {id(self)}.0 failed; root cause: {self.fault}\n\tat Spark"
 
     def stop(self) -> None:
         self.disk.wait()

@@ -85,10 +85,6 @@ def kafka_sink(writer: _Writer, topic: str, client: Mapping[str, str]) -> _Write
     return writer.format("kafka").options(**options)
 
 
-class BatchFailed(QuotahostError):
-    """The function of a batch failed; the query ends, and the supervisor restarts it with the same batch."""
-
-
 def in_a_line(done: Batch) -> Batch:
     """Return the function with errors of one line: Spark matches them with a regular expression that overflows."""
 
@@ -96,7 +92,7 @@ def in_a_line(done: Batch) -> Batch:
         try:
             done(batch, number)
         except Exception as problem:
-            raise BatchFailed(short(problem)) from None
+            raise QuotahostError(short(problem)) from None
 
     return caught
 

@@ -197,7 +197,7 @@ class Supervisor:
 def _reason(text: str) -> str:
     """Return the line of Spark's error text that names the reason."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return next((line for line in lines if "BatchFailed: " in line), lines[0] if lines else "")[:1000]
+    return next((line for line in lines if "QuotahostError: " in line), lines[0] if lines else "")[:1000]
 
 
 def set_checkpoint_aside(spark: SparkSession, directory: str, query: str) -> str:
