@@ -287,14 +287,16 @@ class FactorInForce:
         self._shown.show({now.cause: {"Factor": now.value}} if now.value < 1 and now.cause else {})
 
     def replace_budgets(self, new: tuple[SlowedBudget, ...]) -> None:
-        before = {budget.name: budget for budget in self._budgets or ()}
-        new = tuple(replace(b, factor=_stepped(before.get(b.name, b).factor, b.factor)) for b in new)
+        before = {budget.name: budget.factor for budget in self._budgets or ()}
+        # There may be 1,000 budgets at each read of the source, and a copy of each would take 1 % of a core.
+        known = ((b, before.get(b.name, b.factor)) for b in new)
+        new = tuple(b if last == b.factor else replace(b, factor=_stepped(last, b.factor)) for b, last in known)
         if new != self._budgets:
             self._budgets = new
             self._shim.set_budgets(new)
             for budget in new:
-                last, now = Factor(before[budget.name].factor) if budget.name in before else OPEN, Factor(budget.factor)
-                if now.state is not last.state:
+                now = Factor(budget.factor)
+                if now.state is not Factor(before.get(budget.name, OPEN.value)).state:
                     # The line doesn't name the last state: after a restart of Python only Java knows it.
                     text = "%s: %s, factor %s for clients that write to its topics"
                     log.warning(text, budget.place, now.state, show_factor(now.value))
