@@ -58,7 +58,8 @@ class CompactedTopic:
             if failure.args[0].code() in ABSENT:
                 return
             raise _failed(failure.args[0], self.name, "Read", self._config) from None
-        reader = consumer(self._config, self._config["client.id"])
+        # At the end of the topic a fetch would wait for 0.5 s, by default.
+        reader = consumer(self._config | {"fetch.wait.max.ms": 10}, self._config["client.id"])
         try:
             reader.assign([TopicPartition(self.name, number, OFFSET_BEGINNING) for number in numbers])
             yield from self._to_the_end(reader, set(numbers))
@@ -66,21 +67,18 @@ class CompactedTopic:
             reader.close()
 
     def _to_the_end(self, reader: Consumer, unread: set[int]) -> Iterator[tuple[bytes | None, bytes | None]]:
-        came_at = time.monotonic()
         while unread:
-            messages = reader.consume(10_000, 0.5)
-            if messages:
-                came_at = time.monotonic()
-            elif time.monotonic() - came_at > _WAIT:
+            # One record at a time: consume() would wait its whole time for as many records as it is asked for.
+            message = reader.poll(_WAIT)
+            if message is None:
                 raise Unusable(f"topic {self.name} can't be read: no record arrived within {_WAIT:g} s", "try again")
-            for message in messages:
-                error: Any = message.error()
-                if error is None:
-                    yield message.key(), message.value()
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    unread.discard(message.partition() or 0)
-                elif error.code() in ABSENT | DENIED:
-                    raise _failed(error, self.name, "Read", self._config)
+            error: Any = message.error()
+            if error is None:
+                yield message.key(), message.value()
+            elif error.code() == KafkaError._PARTITION_EOF:
+                unread.discard(message.partition() or 0)
+            elif error.code() in ABSENT | DENIED:
+                raise _failed(error, self.name, "Read", self._config)
 
     def write(self, records: Mapping[bytes, bytes | None]) -> dict[bytes, str]:
         """Write the values by key (None is a tombstone), and create the topic if it is absent.
