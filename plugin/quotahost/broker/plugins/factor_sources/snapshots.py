@@ -176,13 +176,11 @@ class Snapshots:
         return ClusterVolumes(
             (*own.volumes, *view.volumes), (*own.unknown, *view.unknown),
             waits_for or view.waiting or own.waiting,
-            self._budgets.volumes(self._of_budgets()) if answers else None,
+            self._budgets.volumes(None if waits_for else self._of_budgets()) if answers else None,
         )  # fmt: skip
 
-    def _of_budgets(self) -> list[Used] | None:
-        """The bytes that this broker and all others take of the budgets; None before the snapshots are read."""
-        if self._waits_for():
-            return None
+    def _of_budgets(self) -> list[Used]:
+        """The bytes that this broker and all others take of the budgets."""
         # A silent broker's last bytes still count, even if its volumes don't, because its replicas are still there.
         others = [(snapshot.budgets or (), serves) for snapshot, _, serves in self._roster.latest(self._node)]
         own = [(name, part.used) for name, part in (self._disks.budgets.parts or {}).items()]
