@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
@@ -32,24 +32,18 @@ _WAIT: Final = 5.0  # seconds
 _REPLICAS: Final = 3
 
 
-class Gathering(QuotahostError):
-    """The cluster has just started, and more brokers may register soon."""
-
-
 class NotMade(KafkaException):
     """A topic is absent and can't be created."""
 
 
-#: Returns the number of registered brokers, down or not, and whether more may register soon. May block and raise.
-Registered: TypeAlias = Callable[[], tuple[int, bool]]
-
-
-def ensure_compacted(admin: AdminClient, topic: str, registered: Registered = lambda: (0, False)) -> None:
+def ensure_compacted(
+    admin: AdminClient, topic: str, registered: Callable[[], tuple[int, bool]] = lambda: (0, False)
+) -> None:
     """Create the topic if it is absent, with one partition: readers need only the order of one key's records.
 
-    The topic gets one replica for each of the ``registered`` brokers, but at most three; 0 means the live brokers.
-    Raises Gathering while more may register soon and it would get fewer than three replicas; NotMade if it can't be
-    created; KafkaException if it can't be looked up.
+    ``registered`` returns the number of registered brokers, down or not, and whether more may register soon. The topic
+    gets one replica for each, but at most three; 0 means the live brokers. Raises QuotahostError while more may
+    register and the topic would get fewer; NotMade if it can't be created; KafkaException if it can't be looked up.
     """
     metadata = admin.list_topics(topic, timeout=_WAIT)
     error = metadata.topics[topic].error
@@ -62,7 +56,7 @@ def ensure_compacted(admin: AdminClient, topic: str, registered: Registered = la
     brokers, gathering = registered()
     # Nobody adds replicas to the topic later, so a topic that is created too early would keep too few.
     if gathering and brokers < _REPLICAS:
-        raise Gathering(f"{topic} is not created yet: more brokers may register soon")
+        raise QuotahostError(f"{topic} is not created yet: more brokers may register soon")
     replicas = min(_REPLICAS, brokers or len(metadata.brokers))
     try:
         new = NewTopic(topic, 1, replicas, config=config_of(topic))
