@@ -198,8 +198,7 @@ _WORDS: Final[Mapping[str | int, str]] = {
 }
 #: If a broker closes a new connection without an error, librdkafka reports only that all brokers are down.
 _CLOSED: Final = (
-    "the broker closes the connection: it requires another security.protocol or sasl.mechanism, or this client's "
-    "certificate fits none of its ssl.principal.mapping.rules"
+    "the broker closes the connection: it requires another security.protocol, sasl.mechanism or certificate"
 )
 _SWALLOWED: Final = "no answer: the broker may hang, or the network or a firewall may drop packets"
 

@@ -77,9 +77,6 @@ def refusals_counted(context: Context[object], topic: str, record: OnRecord) -> 
     return take
 
 
-def _nothing() -> None: ...
-
-
 class Follower:
     """Reads a topic from its beginning, and again whenever its position is lost.
 
@@ -88,9 +85,9 @@ class Follower:
 
     def __init__(
         self, context: Context[object], topic: str, record: OnRecord, silence: Callable[[], float] = lambda: 60.0,
-        caught_up: Callable[[], None] = _nothing, absent: Callable[[], None] = _nothing,
+        caught_up: Callable[[], None] = lambda: None, absent: Callable[[], None] = lambda: None,
         partition_of: Callable[[int], int] | None = None, connection: str = "",
-        begins: Callable[[], None] = _nothing,
+        begins: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         """Start the thread, which calls ``absent`` whenever the topic doesn't exist.
 
@@ -104,7 +101,7 @@ class Follower:
         self._record = refusals_counted(context, topic, record)
         self._begins, self._caught_up, self._absent = begins, caught_up, absent
         self._partition_of = partition_of
-        self._connection = Connection(context, connection)
+        self.connection = Connection(context, connection)  # knows why the topic can't be read now
         self._again = threading.Event()
         self._fault = LoggedOnce(context.log, logging.ERROR)
         self.has_read = False  # whether the topic was read to its end at least once
@@ -115,12 +112,7 @@ class Follower:
     @property
     def waits_for(self) -> str:
         """A sentence, with the reason if it is known, until the topic has been read to its end once; then ""."""
-        return "" if self.has_read else f"topic {self._topic} is not read yet{self.fault}"
-
-    @property
-    def fault(self) -> str:
-        """The end of a sentence that says why the topic can't be read now; "" if it can."""
-        return self._connection.fault
+        return "" if self.has_read else f"topic {self._topic} is not read yet{self.connection.fault}"
 
     def read_again(self) -> None:
         self._again.set()
@@ -140,22 +132,22 @@ class Follower:
                 error = failure.args[0]
                 is_absent = error.code() in ABSENT
                 # Each try is a login. While brokers start, a broker may soon create the topic.
-                if error.code() in DENIED or (is_absent and not self._connection.starting):
+                if error.code() in DENIED or (is_absent and not self.connection.starting):
                     self._pause = SELDOM
                 if is_absent:
                     self._absent()
-                if self._connection.ever or not is_absent:
-                    self._connection.fails(mine.explained(error, "Read", self._topic))
+                if self.connection.ever or not is_absent:
+                    self.connection.fails(mine.explained(error, "Read", self._topic))
                 else:  # no fault: a writer may create the topic later
-                    self._connection.answers()
+                    self.connection.answers()
             except NoAnswer as failure:
-                self._connection.fails(failure)
+                self.connection.fails(failure)
             except Exception:  # for example of the callback ``record``; the thread must go on
                 text = "reading topic %s failed; it is read again from its beginning"
                 self._fault.report(text, self._topic, exc_info=True)
             # Pause after a lost position, too: an absent or unreadable topic must not be requested without a pause.
             self._stop.wait(self._pause)
-        self._connection.close()  # on this thread, which otherwise could show the metric again
+        self.connection.close()  # on this thread, which otherwise could show the metric again
 
     def _follow(self, session: Session) -> None:
         reader = consumer(session.config | _READER, f"{GROUPS}{self._context.node_id}")
@@ -194,10 +186,10 @@ class Follower:
                     latest, behind[message.partition() or 0] = max(latest, at), (message.offset() or 0) + 1
                     self._record(message.key(), message.value(), live, written_ms)
                 elif error.code() == KafkaError._PARTITION_EOF:
-                    self._connection.works()
+                    self.connection.works()
                     unread.discard(message.partition() or 0)
                 else:
-                    self._connection.fails(session.login.explained(error, "Read", self._topic))
+                    self.connection.fails(session.login.explained(error, "Read", self._topic))
                     # After any other error librdkafka continues by itself.
                     if error.code() in _PLACE_LOST:
                         self._pause = SELDOM if error.code() in DENIED else _RETRY
@@ -217,9 +209,9 @@ class Follower:
         try:
             current = self._partitions(reader)
         except KafkaException as failure:  # reading goes on: the cluster may be busy, or back again
-            self._connection.fails(session.login.explained(failure.args[0], "Read", self._topic))
+            self.connection.fails(session.login.explained(failure.args[0], "Read", self._topic))
             return failure.args[0].code() in ABSENT
-        self._connection.works()  # in an empty topic only this shows that a fault is over
+        self.connection.works()  # in an empty topic only this shows that a fault is over
         return not current <= assigned or self._was_made_anew(reader, *then)
 
     def _was_made_anew(self, reader: Consumer, latest: int, stood: dict[int, int]) -> bool:

@@ -61,7 +61,7 @@ class Publisher(Generic[T]):
         self._session: Session | None = None
         self._producer: Producer | None = None
         self._again_at = clock()
-        self._answered_at: float | None = None  # when the cluster first said which brokers are registered
+        self._answered_at = math.inf  # when the cluster first said which brokers are registered
         self._in_flight = False
         self._topics_gone = False
         context.metrics.count("Publication", "", "Errors", 0)
@@ -142,7 +142,7 @@ class Publisher(Generic[T]):
     def _registered(self) -> tuple[int, bool]:
         brokers, now = len(self._context.broker.registered()), self._clock()
         # The 5 s begin with the cluster's first answer, which may come long after this broker's start.
-        self._answered_at = now if self._answered_at is None else self._answered_at
+        self._answered_at = min(self._answered_at, now)
         return brokers, self._connection.starting and now - self._answered_at < _REGISTERING
 
     def _delivered(self, error: KafkaError | None, _: Message | None = None) -> None:

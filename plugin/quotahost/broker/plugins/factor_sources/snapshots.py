@@ -168,7 +168,7 @@ class Snapshots:
     def read(self, answers: bool = True) -> ClusterVolumes:
         """Report the volumes. A standby whose ``answers`` is False gives no budgets and shows no numbers of brokers."""
         self._follow()
-        fault = self._follower.fault if self._follower else ""
+        fault = self._follower.connection.fault if self._follower else ""
         view, own = self._roster.view(self._node, self._context.settings, fault), self._disks.known()
         if waits_for := self._waits_for():  # which brokers are silent is not known before the topic is read
             view = View(view.volumes)
