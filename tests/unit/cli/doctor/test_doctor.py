@@ -151,9 +151,14 @@ def test_nothing_in_the_working_directory_runs_in_another_environment_whose_own_
     assert ran() == []
 
 
-def test_an_environment_without_quotahost_has_no_doctor_that_could_be_run(tmp_path: Path) -> None:
-    file = properties_file(tmp_path, f"{CLASS}{PREFIX}python.executable={environment(tmp_path)}\n")
-    assert "its own doctor" not in told(1, ["quotahost is not installed there"], "doctor", file)
+def test_an_environment_without_quotahost_or_with_half_of_it_is_wrong(tmp_path: Path) -> None:
+    properties = properties_file(tmp_path, f"{CLASS}{PREFIX}python.executable={environment(tmp_path, str(tmp_path))}\n")
+    assert "its own doctor" not in told(1, ["quotahost is not installed there"], "doctor", properties)
+    distribute_quotahost(tmp_path)
+    distribute(tmp_path, "jpype1", {}, version="1.7.1")
+    properties.write_text(f"{properties.read_text()}{PREFIX}python.process=child\n")
+    words = ["its quotahost can't be imported: ModuleNotFoundError: No module named 'quotahost'", "--force-reinstall"]
+    told(1, words, "doctor", properties)
 
 
 def test_a_link_to_this_environment_is_no_other_one(site: Path, package: Path, tmp_path: Path) -> None:
