@@ -64,7 +64,8 @@ def _listed(name: str, separator: str = ", ") -> Unit:
 def _name(value: object) -> str | None:
     text = str(value or "").strip()
     if text and not NAME.fullmatch(text):  # for example, a dot would end NAME in plugin.NAME.*
-        raise ValueError("is not one entry point name; write letters, digits, - and _, as `quotahost plugins` shows")
+        allowed = "letters, digits, - and _, as `quotahost plugins` shows; only kafka-configs.sh takes brackets"
+        raise ValueError(f"is not one entry point name; write {allowed}")
     return text or None
 
 

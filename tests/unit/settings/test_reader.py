@@ -24,6 +24,7 @@ from tests.unit.settings.properties import ADMIN, BYTES, FALLBACK, INTERVAL, NAM
         ("supplier", "a,b,a", "'a' twice; remove one"),
         ("tasks", "a b", "write letters, digits"),
         ("factor.source", "a.b", "is not one entry point name"),
+        ("supplier", "[static,a]", "only kafka-configs.sh takes brackets"),
         ("static.produce", "10MB", "unknown unit 'MB'"),
         ("static.produce", "", "or unlimited"),
         ("validity", "999ms", "must be at least 1s"),

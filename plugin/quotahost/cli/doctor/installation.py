@@ -1,8 +1,8 @@
 """The doctor checks an installation: the broker's Python and plugins, quotahost's jar, Kafka's internals, and Java.
 
-1. :func:`ask` runs the script ``broker.host.probe`` in the broker's interpreter, as the shim does before it starts
-   Python. :func:`check_python` shows the answers: version 3.11 or newer, no free-threaded build, the packages quotahost
-   and jpype1, and, if Python runs inside the broker's process, a shared libpython.
+1. :func:`ask` runs ``broker.host.probe`` in the broker's interpreter, as the shim does before it starts Python, and
+   imports quotahost there. :func:`check_python` shows the answers: version 3.11 or newer, no free-threaded build, the
+   packages quotahost and jpype1, and, if Python runs inside the broker's process, a shared libpython.
 2. :func:`check_jar` compares quotahost's jar with these packages. The jar contains the shim and JPype's Java classes.
    The broker's start fails unless both have the installed versions. A Python in a process of its own
    (``python.process=child``) needs no classes of JPype, and may be of another release that has the same protocol.
