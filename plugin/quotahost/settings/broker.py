@@ -114,15 +114,11 @@ def _path(name: str, by_name: Mapping[str, Property]) -> tuple[str, ...] | Probl
             return Problem(PREFIX + name, f"is incomplete; write {PREFIX}{prefix}{form}", unknown=True)
     if name in by_name:
         return by_name[name].path
+    known = [*(each for each in by_name if not each.endswith("*")), *SYNONYMS]
+    hint = meant(name, known, "remove it; `quotahost properties` lists all properties", PREFIX)
     # The value of an unknown property is not shown, because the property may be a misspelt secret.
-    wrong = f"no longer exists: {REMOVED[name]}" if name in REMOVED else _unknown(name, by_name)
+    wrong = f"no longer exists: {REMOVED[name]}" if name in REMOVED else f"unknown property; {hint}"
     return Problem(PREFIX + name, wrong, unknown=True)
-
-
-def _unknown(name: str, names: Iterable[str]) -> str:
-    like = nearest(name, [*(k for k in names if not k.endswith("*")), *SYNONYMS])
-    remove = "remove it; `quotahost properties` lists all properties"
-    return f"unknown property; {f'did you mean {PREFIX}{like}?' if like else remove}"
 
 
 def _wrong(details: ErrorDetails, properties: Iterable[Property], given: Mapping[str, str]) -> Problem:
