@@ -11,7 +11,7 @@ The host (at the start and at each live change), ``doctor`` and the testing kit 
    declarations, for the documents. Neither shows a secret.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import reduce
@@ -76,11 +76,13 @@ def read_properties(properties: Mapping[str, str]) -> tuple[Settings, Translatio
     translation = Translation(properties)
     given = {n.removeprefix(PREFIX): text for n, text in translation.properties.items() if n.startswith(PREFIX)}
     by_name = {declaration.name: declaration for declaration in declared(Settings)}
+    lists = (given.get(name, "") for name in ("supplier", "factor.source", "policy", "tasks"))
+    plugins = {name.strip() for text in lists for name in text.split(",")}
     data: dict[str, Any] = {}
     # All problems are collected before any is raised, so that an operator sees all of them after one start.
     problems = list(translation.problems)
     for name, text in given.items():
-        path = _path(name, by_name)
+        path = _path(name, by_name, plugins)
         if isinstance(path, Problem):
             problems.append(path)
             continue
@@ -103,7 +105,7 @@ def read_properties(properties: Mapping[str, str]) -> tuple[Settings, Translatio
     return settings, translation
 
 
-def _path(name: str, by_name: Mapping[str, Property]) -> tuple[str, ...] | Problem:
+def _path(name: str, by_name: Mapping[str, Property], plugins: Collection[str]) -> tuple[str, ...] | Problem:
     for prefix, (attribute, count, form) in _FAMILIES.items():
         # The dot is added, so that the bare name of a family (kafka=...) is reported as incomplete, not as unknown.
         if f"{name}.".startswith(prefix):
@@ -116,6 +118,7 @@ def _path(name: str, by_name: Mapping[str, Property]) -> tuple[str, ...] | Probl
         return by_name[name].path
     known = [*(each for each in by_name if not each.endswith("*")), *SYNONYMS]
     hint = meant(name, known, "remove it; `quotahost properties` lists all properties", PREFIX)
+    hint = f"did you mean {PREFIX}plugin.{name}?" if name.partition(".")[0] in plugins else hint
     # The value of an unknown property is not shown, because the property may be a misspelt secret.
     wrong = f"no longer exists: {REMOVED[name]}" if name in REMOVED else f"unknown property; {hint}"
     return Problem(PREFIX + name, wrong, unknown=True)

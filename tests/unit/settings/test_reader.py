@@ -55,7 +55,6 @@ from tests.unit.settings.properties import ADMIN, BYTES, FALLBACK, INTERVAL, NAM
             *((entry, "which is no volume with its limits; write /dev/sdb") for entry in (
                 "/a", "hard=5", "/a hrad=5", "/a hard=5 more", "/a hard = 5", "/a hard=5 hard=6", "/a overrides=5")),
             ("/a hard=fast", "has the entry '/a hard=fast': hard is not a number; write"),
-            ("/a hard=", "hard is not a number"),
             ("/a soft.min-free-percent=10", "must be from 0 to 1; write 0.05 or 5%"),
             ("/a hard=none", "a limit can't be taken away, only changed"),
             ("/a hard=5 hard.min-free-bytes=5", "are both set; give one hard limit"),
@@ -95,6 +94,7 @@ def test_the_error_of_a_wrong_value_names_property_value_and_remedy(name: str, t
          f"{PREFIX}plugin.mien.*: no configured plugin is named 'mien'; one is named 'mine': "
          "correct the name if it is misspelt, else remove"),
         ({"supplier": "mine", "plugin.zzz.a": "1"}, "(now: mine)"),
+        ({"supplier": "x, mine", "mine.rate": "1"}, f"did you mean {PREFIX}plugin.mine.rate?"),
         # Two properties together are wrong.
         ({"static.storage.soft": "1M", "static.storage.hard": "5M", "static.storage.hard.min-free-percent": "5%"},
          f"{PREFIX}static.storage.hard=5M: static.storage.hard and static.storage.hard.min-free-percent are both set"),
