@@ -105,6 +105,7 @@ def test_its_writers_alone_are_slowed_stopped_and_let_go_on(node: KafkaNode, cli
         eventually(lambda: factor(node) == 0)
         eventually(lambda: gauge(node, "Fence", "Closed") == 1)
         stopped = stopped_at(node, "orders.eu")
+        wait_for_rate(FULL_RATE, beside)
         wait_for_rate(FULL_RATE, elsewhere)
         assert [end_offset(node, "orders.eu")] == stopped
         assert attempt(node.client_config("alice", "new"), "orders.us") == "NOT_ENOUGH_REPLICAS"

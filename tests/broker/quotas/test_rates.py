@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -98,27 +98,19 @@ def test_stored_quotas_apply_from_the_first_request_after_a_clean_restart(node: 
 
 # ---- share groups (KIP-932): a member's reads count against its own quota and are delayed, as other fetches are ----
 
-MUCH: Final = 20_000_000  # bytes
 SHARED: Final = 1e6  # bytes/s
 LOCK: Final = 15  # seconds; the broker's minimum is configured to the same
 
 
-def read(node: KafkaNode, group: str, client_id: str, seconds: int) -> dict[str, Any]:
-    """The report of a group member that reads a new topic; see ShareReader.java."""
-    create_topic(node, group, partitions=2)
-    fill_topic(node.client_config("admin", "filler"), group, MUCH)
-    settings = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": f"{LOCK}000"}
-    alter_config(node, "GROUP", group, settings)
-    reader = {"bootstrap.servers": node.bootstrap, "group.id": group, "client.id": client_id}
-    found: dict[str, Any] = helper(node.version).ask("measure-shared", group, seconds, reader, timeout=seconds + 60)
-    return found
-
-
 @pytest.mark.long
 def test_a_share_consumers_fetches_are_counted_and_delayed_by_its_own_quota(node: KafkaNode) -> None:
-    seconds = 40
+    create_topic(node, "slow", partitions=2)
+    fill_topic(node.client_config("admin", "filler"), "slow", 20_000_000)
+    settings = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": f"{LOCK}000"}
+    alter_config(node, "GROUP", "slow", settings)
     set_quota(node, {"consumer_byte_rate": SHARED}, client_id="member")
-    found = read(node, "slow", "member", seconds)
+    seconds, reader = 40, {"bootstrap.servers": node.bootstrap, "group.id": "slow", "client.id": "member"}
+    found = helper(node.version).ask("measure-shared", "slow", seconds, reader, timeout=seconds + 60)
     assert has_own_quota(node, ANYONE, "member")
     assert quota_now(node, ANYONE, "member", "FETCH").limit == SHARED
     (quota,) = enforced_quotas(node, "FETCH", client_id="member")
@@ -126,16 +118,6 @@ def test_a_share_consumers_fetches_are_counted_and_delayed_by_its_own_quota(node
     assert found["throttle"] > 0
     assert SHARED < found["bytes"] < SHARED * (seconds + QUICK_WINDOW)
     assert found["later"] > 0, "records that a delayed answer left out come when their lock has expired"
-
-
-@pytest.mark.long
-def test_a_share_consumer_with_a_quota_that_it_does_not_reach_is_not_delayed(node: KafkaNode) -> None:
-    set_quota(node, {"consumer_byte_rate": 1e9}, client_id="quick")
-    found = read(node, "quick", "quick", 15)
-    assert quota_now(node, ANYONE, "quick", "FETCH").limit == 1e9
-    assert found["bytes"] == MUCH
-    assert found["throttle"] == 0
-    assert found["later"] == 0
 
 
 # ---- the factor source ``load``: greedy clients are slowed while the broker's request handler has no time left ----
