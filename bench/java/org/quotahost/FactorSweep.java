@@ -34,6 +34,7 @@ import org.quotahost.table.QuotaTable;
 public final class FactorSweep {
     private static final int THREADS = 2;
     private static final long HALF_MS = 20_000;
+    private static final long BEGAN = System.nanoTime();
     /** In ns of CPU time: a request that takes longer includes a walk over all sensors. */
     private static final long WALK = 2_000_000;
     private static final ThreadMXBean PROCESSOR = ManagementFactory.getThreadMXBean();
@@ -65,6 +66,7 @@ public final class FactorSweep {
             threads[t].start();
         }
         Thread.sleep(3_000); // until the JVM has compiled the code of a request
+        heap(); // moves the new sensors, which a collection would do on the first way, in a stall longer than any walk's
         forget(nanos);
         sweep(table, manager); // the JVM has not yet compiled the code of the first walks
         long first = sorted(nanos).max().orElseThrow();
@@ -96,16 +98,22 @@ public final class FactorSweep {
 
     private static int sweep(QuotaTable table) throws InterruptedException {
         int before = table.factorInForce.generation(0);
-        long began = System.nanoTime();
-        boolean down = false;
-        for (long ms = 0; ms < 2 * HALF_MS; ms = (System.nanoTime() - began) / 1_000_000) {
-            if (!down) table.factor(0.1, "full", null);
-            else if (ms >= HALF_MS) table.factor(1, "", null);
-            down = true;
-            table.beat(ms);
+        table.factor(0.1, "full", null);
+        beat(table);
+        table.factor(1, "", null);
+        beat(table);
+        return table.factorInForce.generation(0) - before;
+    }
+
+    private static void beat(QuotaTable table) throws InterruptedException {
+        for (long began = ms(), now = began; now < began + HALF_MS; now = ms()) {
+            table.beat(now); // the table's clock never goes back, so both ways have one
             Thread.sleep(QuotaTable.BEAT_MS);
         }
-        return table.factorInForce.generation(0) - before;
+    }
+
+    private static long ms() {
+        return (System.nanoTime() - BEGAN) / 1_000_000;
     }
 
     /** Changes quotas as often as a factor moves limits: in steps of two percent, up to five a second. */
