@@ -37,7 +37,7 @@ class MuteTest {
 
     @BeforeEach
     void close() {
-        Fence.state(true, true, false, null);
+        Fence.state(true, true, false, null, 0);
         InternalsFixture.handles(request);
     }
 
@@ -111,7 +111,7 @@ class MuteTest {
 
     @Test
     void inShadowNobodyIsMuted() {
-        Fence.state(true, true, true, null);
+        Fence.state(true, true, true, null, 0);
         fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, alice, "app"), FenceFixture.write("t"));
         assertNotEquals(MUTED, look(ClientQuotaType.REQUEST));
     }

@@ -165,7 +165,7 @@ class QuotaFenceTest {
     @Test
     void whoMayWriteNothingIsToldSoAlsoWhileTheFenceIsClosed() {
         QuotaFence fence = FenceFixture.fence("none", Map.of());
-        Fence.state(true, true, false, null);
+        Fence.state(true, true, false, null, 0);
         List<AuthorizationResult> denied = List.of(AuthorizationResult.DENIED, AuthorizationResult.DENIED);
         fence.inner = answering(denied, new ArrayList<>());
         assertSame(denied, fence.authorize(REQUEST, FenceFixture.write("a", "b")));

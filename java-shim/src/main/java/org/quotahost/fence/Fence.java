@@ -60,12 +60,11 @@ public final class Fence {
     /** Requests to create topics or partitions that were refused, or only counted in shadow. */
     public static final LongAdder creationsRefused = new LongAdder(), creationsShadowed = new LongAdder();
 
-    private static volatile Rules rules = new Rules(false, false, false, null);
+    private static volatile Rules rules = new Rules(false, false, false, null, 0);
     /** The topic quotas' check, for topics that are turned back beside those of the rules; null if there is none. */
     private static volatile Topics topics;
     /** Receives each client that writes or reads, with its address, which only an authorizer sees. */
     private static volatile Consumer<AuthorizableRequestContext> addresses;
-    private static volatile double allowance;
     private static volatile boolean installed, atController, diskFull, creationAllowed;
     /** The names of the cluster's topics in Kafka's latest metadata. */
     private static volatile Set<String> existing = Set.of();
@@ -101,8 +100,9 @@ public final class Fence {
      * @param closed produce requests of all but exempt clients and super users are turned back, or only those to held topics
      * @param shadow the closed fence and a PAUSE only count requests and refuse none
      * @param affected the topics whose writers are marked, and which of these are held; null if a closed fence holds all topics
+     * @param allowance how many bytes/s a principal may still send while the fence is closed before its connections are muted
      */
-    private record Rules(boolean paused, boolean closed, boolean shadow, Affected affected) {}
+    private record Rules(boolean paused, boolean closed, boolean shadow, Affected affected, double allowance) {}
 
     // ---- request threads -------------------------------------------------------------------------------------
 
@@ -140,7 +140,7 @@ public final class Fence {
         if (now.closed && held != null && !Exemptions.isSuperUser(context.principal())) {
             if (!now.shadow) {
                 rejections.increment();
-                TurnedBack.note(context, actions, results, "", allowance, rejectedBytes);
+                TurnedBack.note(context, actions, results, "", now.allowance, rejectedBytes);
                 return held;
             }
             shadowed.increment();
@@ -193,8 +193,8 @@ public final class Fence {
     }
 
     /** Sets the state (Rules). If no broker's authorizer is installed, the fence stays open. */
-    public static void state(boolean paused, boolean turnsBack, boolean shadow, Affected affected) {
-        rules = new Rules(paused, turnsBack && installed(), shadow, affected);
+    public static void state(boolean paused, boolean turnsBack, boolean shadow, Affected affected, double allowance) {
+        rules = new Rules(paused, turnsBack && installed(), shadow, affected, allowance);
     }
 
     public static void addresses(Consumer<AuthorizableRequestContext> to) {
@@ -203,11 +203,6 @@ public final class Fence {
 
     public static void turnBack(Topics now) {
         topics = now;
-    }
-
-    /** Sets how many bytes/s a principal may still send while the fence is closed before its connections are muted. */
-    public static void allowance(double bytesPerSecond) {
-        allowance = bytesPerSecond;
     }
 
     /** Sets whether the host knows of a volume at its hard limit. If the state is only unknown, creations pass. */
@@ -237,7 +232,7 @@ public final class Fence {
      */
     public static void uninstall() {
         installed = atController = false;
-        rules = new Rules(false, false, false, null); // another broker of this JVM may have the fence without the callback
+        rules = new Rules(false, false, false, null, 0); // another broker of this JVM may have the fence without the callback
     }
 
     /** Logs the state if it differs from the last logged one. If the line limit suppresses a line, a later call logs it. */

@@ -23,8 +23,7 @@ import org.slf4j.LoggerFactory;
  * The host thread, which runs one life of Python after another: it pauses between short lives, kills a silent child, lets a new
  * python.generation take over, and keeps the old one if the new one fails.
  *
- * <p>The broker's start waits for the first life. When a life ends, the next one begins after a pause, which grows with each
- * short life in a row. In a child, a life that is silent for validity is killed.
+ * <p>The broker's start waits for the first life. The pause before the next life grows with each short life in a row.
  *
  * <p>A new value of python.generation is an upgrade, which needs a child (docs/adr/0025-one-protocol-two-processes.md). A new
  * process builds its plugins beside the serving process, and waits. If it fails, an administrator's change is refused (check).

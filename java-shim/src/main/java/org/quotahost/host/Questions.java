@@ -22,11 +22,10 @@ import org.quotahost.util.Resources;
 
 /**
  * The questions about this broker, and their answers: Java answers from the table and the gauges, also while Python hangs.
- * Python answers all else, such as whether new properties are valid.
  *
  * <p>Operators (AdminSocket) and Python ask for {@code state}, {@code client USER CLIENT-ID}, {@code uses MOST},
- * {@code usage MOST}, {@code holders TYPE}, {@code marks MOST} and {@code gauges}. Java answers these in JSON, also while
- * Python hangs: Java gives raw data, and Python turns them into words (quotahost.broker.host.dump).
+ * {@code usage MOST}, {@code holders TYPE}, {@code marks MOST} and {@code gauges}. Java answers these in JSON with
+ * raw data, and Python turns them into words (quotahost.broker.host.dump).
  *
  * <p>Only Python can answer the rest: an operator's other questions, JMX's table of clients, and whether new properties are
  * valid. Java never calls Python, so such a question goes to Python as an event with a ticket, its answer comes back with the

@@ -1,7 +1,6 @@
 package org.quotahost.table;
 
 import java.net.InetAddress;
-import java.util.Arrays;
 import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.Set;
@@ -106,8 +105,6 @@ final class Principals {
         /** The client-ids whose quota may differ from the quota of the others. */
         final Set<String> distinct;
         private final String sample;
-        /** Whether client-ids that are not distinct need nothing of their own. */
-        final boolean complete;
 
         /** @param before the entry that this one replaces, which has the principal's clients; null for a new principal */
         Entry(String name, Entry before, int now, Scope[] all, Scope newcomers, Scope[] former, int formerUntil,
@@ -123,11 +120,12 @@ final class Principals {
             this.formerUntil = formerUntil;
             this.distinct = distinct;
             this.sample = sample;
-            complete = isComplete(all);
         }
 
+        /** Returns whether client-ids that are not distinct need nothing of their own. */
         private static boolean isComplete(Scope[] all) {
-            return !Arrays.asList(all).contains(null);
+            for (Scope scope : all) if (scope == null) return false;
+            return true;
         }
 
         /** Returns whether the host has answered for the principal. If not, the host must be asked, with any client-id. */
@@ -142,7 +140,7 @@ final class Principals {
 
         /** Returns whether a client-id needs something of its own. */
         boolean needs(String clientId) {
-            return !complete || distinct.contains(clientId);
+            return !isComplete(all) || distinct.contains(clientId);
         }
 
         TagHolder client(String clientId) {

@@ -137,7 +137,6 @@ final class Publication {
 
     /** Removes clients that had something of their own and now have what all client-ids of the principal have. */
     private void forgetNeedless(Entry entry) {
-        if (!entry.complete) return;
         for (TagHolder client : entry.clients.values()) {
             if (!entry.needs(client.clientId)) principals.remove(entry, client);
         }
@@ -145,7 +144,7 @@ final class Publication {
 
     /** Sets a scope's base rate. Returns whether the rate has changed. */
     private boolean rate(Scope scope, int type, double rate) {
-        if (scopes.isPermanent(scope)) return false;
+        if (scopes.permanent.contains(scope)) return false;
         boolean differs = scope.base(type, rate);
         // Kafka has no sensor for tags that no client has had, unless it has kept a sensor that the table forgot.
         if (scope.wasHad() ? differs : kafkaKeepsLonger) changed |= 1 << type;

@@ -140,7 +140,7 @@ public final class QuotaTable {
      */
     public Double limit(int type, Map<String, String> tags) {
         try {
-            Tags known = tags instanceof Tags ours ? ours : scopes.find(tags.get(Tags.USER), tags.get(Tags.CLIENT_ID));
+            Tags known = tags instanceof Tags ours ? ours : scopes.next(type, tags.get(Tags.USER), tags.get(Tags.CLIENT_ID));
             return (known == null ? scopes.newcomers.own : known).limit(type, factorInForce.rule());
         } catch (VirtualMachineError e) { // e.g. a full heap: Kafka would keep the wrong limit until limits change
             factorInForce.settleLater(type, now);
@@ -164,7 +164,6 @@ public final class QuotaTable {
         scopes.measured = types(measured);
         factorInForce.factored = types(factored);
         factorInForce.floorBytes = floorBytes;
-        Fence.allowance(floorBytes);
         Fence.addresses(principals::from);
         follow();
         for (int type = 0; type < TYPES; type++) {
@@ -306,7 +305,8 @@ public final class QuotaTable {
     private void follow() {
         Rule last = factorInForce.rule(), next = factorInForce.next(now, standIns.lookedAt);
         Marks.Affected topics = next.affected();
-        Fence.state(factorInForce.paused(), factorInForce.turnsBack(topics), factorInForce.inShadow(), topics);
+        Fence.state(factorInForce.paused(), factorInForce.turnsBack(topics), factorInForce.inShadow(), topics,
+                factorInForce.floorBytes);
         if (last.slowing() != null && next.slowing() == null) endMarks(null);
         else if (last.affected() != topics || now - sweptAt >= BEATS_PER_SECOND) endMarks(topics);
         // After a client has changed between slowed and own tags, limits change at each beat, since its windows fill and empty.

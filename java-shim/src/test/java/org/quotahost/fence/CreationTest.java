@@ -41,7 +41,7 @@ class CreationTest {
 
     @BeforeEach
     void paused() {
-        Fence.state(true, true, false, null);
+        Fence.state(true, true, false, null, 0);
         Fence.diskFull(true);
     }
 
@@ -59,7 +59,7 @@ class CreationTest {
         refusal(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
         refusal(ApiKeys.CREATE_TOPICS, "alice", TOPIC);
         refusal(ApiKeys.CREATE_PARTITIONS, "alice", ALTER);
-        Fence.state(false, false, false, null);
+        Fence.state(false, false, false, null, 0);
         passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
         passes(ApiKeys.CREATE_PARTITIONS, "alice", ALTER);
     }

@@ -106,7 +106,7 @@ public final class FenceFixture {
         for (QuotaFence fence : MADE) Utils.closeQuietly(fence, "fence");
         MADE.clear();
         Fence.uninstall();
-        Fence.state(false, false, false, null);
+        Fence.state(false, false, false, null, 0);
         Fence.addresses(null);
         Fence.lines = new LineLimit(Fence.LINES_PER_MINUTE);
         Fence.logState();
@@ -120,7 +120,6 @@ public final class FenceFixture {
         Exemptions.set(Map.of(), new String[0], "");
         Exemptions.spare(new String[0]);
         Exemptions.superUsers(Map.of());
-        Fence.allowance(0);
         Mute.unmark();
         InternalsFixture.handles(null);
     }

@@ -155,7 +155,7 @@ class FenceTest {
         Fence.turnBack((context, actions, results) -> over);
         try (QuotaFence secured = FenceFixture.fence("none", Map.of("process.roles", "broker", "super.users", "User:root"))) {
             assertSame(over, assertThrows(IllegalStateException.class, () -> produce("root", "x")));
-            Fence.state(false, false, false, null);
+            Fence.state(false, false, false, null, 0);
             assertSame(over, assertThrows(IllegalStateException.class, () -> produce("root", "x")));
         }
     }
@@ -170,13 +170,13 @@ class FenceTest {
         assertThrows(FenceFixture.PAUSED, () -> produceTo("t", "__remote_log_metadata"));
         Exemptions.spare(new String[0]);
         assertThrows(FenceFixture.PAUSED, () -> produceTo("__remote_log_metadata"));
-        Fence.state(false, false, false, null);
+        Fence.state(false, false, false, null, 0);
         assertEquals(both, produceTo("__remote_log_metadata", "t"));
     }
 
     /** Sets a state, and lets the log's thread report it. */
     private static void logged(boolean paused, boolean turnsBack, boolean shadow, Fence.Affected affected) {
-        Fence.state(paused, turnsBack, shadow, affected);
+        Fence.state(paused, turnsBack, shadow, affected, 0);
         Fence.logState();
     }
 
@@ -192,7 +192,7 @@ class FenceTest {
     @Test
     void aFenceThatFluttersWritesABoundedNumberOfLinesAndThenTheLastState() {
         assertEquals("", LogCapture.during(() -> logged(true, true, false, null)), "it is closed");
-        assertEquals("", LogCapture.during(() -> Fence.state(false, false, false, null)), "the watch waits for no log");
+        assertEquals("", LogCapture.during(() -> Fence.state(false, false, false, null, 0)), "the watch waits for no log");
         assertEquals(1, LogCapture.lines(LogCapture.during(() -> logged(false, false, false, null)), "The fence is open"));
         assertEquals("", LogCapture.during(() -> logged(false, false, false, null)));
         logged(true, true, false, null);

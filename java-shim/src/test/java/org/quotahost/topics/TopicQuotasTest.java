@@ -229,9 +229,9 @@ class TopicQuotasTest {
     @Test
     void aPauseGoesBeforeTopicQuotasAndLeavesThemBehind() {
         greedyIsOver();
-        Fence.state(true, true, false, null);
+        Fence.state(true, true, false, null, 0);
         assertFalse(passes("other"));
-        Fence.state(false, false, false, null);
+        Fence.state(false, false, false, null, 0);
         assertTrue(passes("other"));
         assertFalse(passes("greedy"));
     }
