@@ -114,12 +114,6 @@ final class Marks {
             AffectedTopic found = topics.get(topic);
             return found == null ? null : found.of.group();
         }
-
-        /** Returns the number of topics on volumes above their soft limits; -1 while the volumes' factor is for all clients. */
-        int ofVolumes() {
-            SlowedTopics volumes = groups.get(SlowedTopics.VOLUMES);
-            return volumes == null ? -1 : volumes.topics().length;
-        }
     }
 
     /**

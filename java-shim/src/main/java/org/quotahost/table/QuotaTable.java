@@ -387,9 +387,11 @@ public final class QuotaTable {
         return marks.size();
     }
 
+    /** Returns the number of topics on volumes above their soft limits; -1 while the volumes' factor is for all clients. */
     public int affectedTopics() {
         Marks.Affected topics = factorInForce.rule().affected();
-        return topics == null ? -1 : topics.ofVolumes();
+        SlowedTopics volumes = topics == null ? null : topics.groups().get(SlowedTopics.VOLUMES);
+        return volumes == null ? -1 : volumes.topics().length;
     }
 
     public int size() {

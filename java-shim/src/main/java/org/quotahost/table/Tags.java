@@ -43,7 +43,7 @@ final class Tags extends AbstractMap<String, String> {
     /** The name of the topics' group, for the scope's clients that write to affected topics; null for the own tags. */
     final String group;
     private final List<String> values;
-    /** The tags that follow in Kafka's walk over its sensors, by quota type; null when the table has forgotten these tags. */
+    /** The tags that followed in Kafka's last walk over its sensors, by quota type; null when the table has forgotten these. */
     Tags[] next = new Tags[QuotaTable.TYPES];
     /** Request threads race to write it; each limit is complete, and right for its rule. */
     private Limit fetch;

@@ -78,6 +78,46 @@ class KafkaBeansTest {
         }
     }
 
+    /** The JVM's search for MBeans holds a lock that Kafka needs for each new sensor. */
+    @Test
+    void mBeansAreSearchedForAgainOnlyAfterAWhile() throws Exception {
+        String form = "kafka.server:type=socket-server-metrics,clientSoftwareName=sarama,listener=A,networkProcessor=%d";
+        try (Beans kafka = new Beans()) {
+            kafka.show(form.formatted(1), Map.of("connections", 3));
+            assertEquals(3, KafkaBeans.connections("sarama", Set.of(), later()));
+            kafka.show(form.formatted(2), Map.of("connections", 3));
+            assertEquals(3, KafkaBeans.connections("sarama", Set.of(), now));
+            assertEquals(6, KafkaBeans.connections("sarama", Set.of(), later()));
+        }
+    }
+
+    /** Kafka 4.2 and newer show the broker's own request handlers (KIP-1207), and a network thread shows its waits when it has begun. */
+    @Test
+    void theLoadIsThatOfTheBrokersHandlersIfKafkaShowsThemAndOfTheThreadsThatHaveBegun() throws Exception {
+        String pool = "kafka.server:type=KafkaRequestHandlerPool,name=", idle = "RequestHandlerAvgIdlePercent";
+        String thread = "kafka.server:type=socket-server-metrics,networkProcessor=1,listener=";
+        try (Beans kafka = new Beans()) {
+            kafka.show(pool + idle, Map.of("Count", 7L));
+            kafka.show(thread + "A", Map.of("io-wait-time-ns-total", 5.0));
+            kafka.show(thread + "B", Map.of());
+            Object[] load = KafkaBeans.load(later());
+            assertEquals(List.of(7L, Map.of("A", 5.0)), List.of(load[1], load[3]));
+            kafka.show(pool + "Broker" + idle, Map.of("Count", 9L));
+            assertEquals(9L, KafkaBeans.load(later())[1]);
+        }
+    }
+
+    @Test
+    void theControllerIsTheQuorumsLeaderAndNobodyWhileThereIsNone() throws Exception {
+        Map<String, Double> raft = new HashMap<>(Map.of("current-leader", 3.0));
+        try (Beans kafka = new Beans()) {
+            kafka.show("kafka.server:type=raft-metrics", raft);
+            assertEquals("3", KafkaBeans.activeController());
+            raft.put("current-leader", -1.0);
+            assertEquals("", KafkaBeans.activeController());
+        }
+    }
+
     /** The broker has just joined its cluster. */
     @Test
     void theFirstConnectionForALongTimeIsNoSoftwareThatLacks() throws Exception {

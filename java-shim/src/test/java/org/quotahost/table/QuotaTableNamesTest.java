@@ -125,7 +125,9 @@ class QuotaTableNamesTest {
         publishWhole(table, "alice", "<long>", Scopes.CLIENT, 1_000);
         assertEquals(1_000.0, limit(table, PRODUCE, "alice", LONG), "one name escapes no quota that each client-id has");
         assertEquals(tags(table, "alice", LONG), tags(table, "alice", LONG + "y"), "nor do many");
-        assertEquals(tags(table, "alice", LONG), tags(table, "alice", "a\u2028b"), "nor does one that JMX can't show");
+        for (String end : List.of("\r", "\u0085", "\u2028", "\u2029")) {
+            assertEquals(tags(table, "alice", LONG), tags(table, "alice", "a" + end + "b"), "nor does one that JMX can't show");
+        }
         Map<?, ?> shown = (Map<?, ?>) ((List<?>) new Dump(table).client("alice", LONG).get("quotas")).get(PRODUCE);
         assertEquals(1_000.0, shown.get("base"));
         assertEquals(1, table.size());

@@ -453,6 +453,7 @@ class StandInsTest {
         var scope = new WeakReference<>(table.scopes.find("alice", "app").scope);
         for (int tick = 0; tick < 3 * QuotaTable.TICKS_PER_IDLE; tick++) Tables.tick(table);
         stay(2);
+        for (int i = 0; i < 2; i++) Tables.limit(table, Tables.PRODUCE, "bob", "b"); // until then alice is the one that followed
 
         for (int i = 0; i < 20 && scope.get() != null; i++) System.gc();
         assertNull(scope.get());

@@ -3,6 +3,7 @@ package org.quotahost.table;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -122,8 +123,9 @@ public final class Tables {
         return new KafkaPrincipal(KafkaPrincipal.USER_TYPE, name);
     }
 
+    /** Returns the limit that Kafka gets for a copy of the client's tags, as in its walk over all sensors. */
     public static Double limit(QuotaTable table, int type, String principal, String clientId) {
-        return table.limit(type, tags(table, type, principal, clientId));
+        return table.limit(type, new LinkedHashMap<>(tags(table, type, principal, clientId)));
     }
 
     public static Map<String, String> tags(QuotaTable table, int type, String principal, String clientId) {
