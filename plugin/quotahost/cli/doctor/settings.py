@@ -9,7 +9,6 @@
 3. :func:`check_stored` finds values that a running cluster stores, and that override the broker's file.
 """
 
-import ipaddress
 import math
 import os
 from collections.abc import Iterator, Mapping
@@ -146,11 +145,11 @@ def _listeners(settings: Settings, broker: BrokerFile, listeners: Listeners) -> 
         text = f"nobody authenticates on {is_open}: brokers and plugins are recognized by their client-ids alone"
         yield weak(f"{text}, which anyone can claim", "SASL or mutual TLS, between the brokers, too")
     address, port = settings.metrics_endpoint or ("localhost", None)
-    if not _is_loopback(address):
+    if address not in ("localhost", "::1") and not address.startswith("127."):
         text = f"metrics are served on {address}, not on loopback, to anyone who can connect"
         yield weak(text, f"{PREFIX}metrics.port without an address, or a firewall")
     if any(entry.strip().endswith(f":{port}") for entry in broker.get("listeners", "PLAINTEXT://:9092").split(",")):
-        text = f"metrics.port is {port}, which listeners has, too: on the same address Kafka then can't listen, and ends"
+        text = f"metrics.port is {port}, which listeners has, too: on one address Kafka can't listen then, and ends"
         yield weak(text, f"another port in {PREFIX}metrics.port")
 
 
@@ -177,13 +176,6 @@ def _login(settings: Settings, broker: BrokerFile, listeners: Listeners) -> Iter
     if by_certificate and settings.tasks and not (unknown or settings.kafka or settings.excluded_principals):
         text = f"if brokers' certificates at listener {listener} have different subjects, each knows only its own"
         yield note(f"{text}: the records of the others may be delayed", f"{_EXCLUDED} with the principals of all")
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return address == "localhost"
 
 
 def _quotas(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
