@@ -75,14 +75,13 @@ def ask(executable: str, process: str = "broker") -> Interpreter:
     if done.returncode or "version" not in facts:
         raise QuotahostError(f"{executable} is not a working Python 3.11 or newer: {_last_words(done, 'no message')}")
     problems = [value for key, _, value in lines if key == "problem"]
-    if not problems:
-        # An installation that was cut short, or made without its dependencies, has quotahost's version and lacks files.
-        modules = "quotahost.broker.host.loop, confluent_kafka" + ", _jpype" * (process == "broker")
-        path = [value for key, _, value in lines if key == "path"]
-        tried = _run([executable, "-I", "-c", f"import sys; sys.path[:] = {path}; import {modules}"])
-        if tried.returncode:
-            why = _last_words(tried, f"exit code {tried.returncode}")
-            problems = [f"its quotahost can't be imported: {why}\t{facts['executable']} -m {REINSTALL}"]
+    # An installation that was cut short, or made without its dependencies, has quotahost's version and lacks files.
+    path = [value for key, _, value in lines if key == "path"]
+    modules = "quotahost.broker.host.loop, confluent_kafka" + ", _jpype" * (process == "broker")
+    imports = [executable, "-I", "-c", f"import sys; sys.path[:] = {path}; import {modules}"]
+    if not problems and (tried := _run(imports)).returncode:
+        why = _last_words(tried, f"exit code {tried.returncode}")
+        problems = [f"its quotahost can't be imported: {why}\t{facts['executable']} -m {REINSTALL}"]
     return Interpreter.model_validate(facts | {"problem": problems, "named": executable, "process": process})
 
 
