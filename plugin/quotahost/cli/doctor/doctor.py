@@ -79,7 +79,6 @@ def doctor(
     own = ""
     if interpreter and interpreter.quotahost:
         own = f"run its own doctor: {Path(interpreter.executable).with_name('quotahost')} doctor"
-    elsewhere = Section("Plugins", [note(text, own)])
     of_kafka: list[Finding] = []
     if kafka_home:
         classes = broker.classes() if broker else []
@@ -88,7 +87,7 @@ def doctor(
         Section("Interpreter", of_interpreter),
         Section("Jar", list(installation.check_jar(kafka_home, interpreter))),
         Section("Kafka", of_kafka),
-        installation.check_plugins() if is_here else elsewhere,
+        installation.check_plugins() if is_here else Section("Plugins", [note(text, own)]),
     ]
     settings: Settings | None = None
     if broker is None:
