@@ -45,9 +45,6 @@ MINUTE: Final = timedelta(minutes=1)
 PART: Final = timedelta(minutes=10)
 #: A record that arrives later than this is left out, because Spark keeps each minute in memory until then.
 LATE: Final = timedelta(minutes=5)
-# Spark leaves out records with an empty list before explode and the watermark: the last minutes before a pause of all
-# clients would not be written until one of them comes back.
-_EACH: Final = "explode_outer"
 # Only one part is written at a time: if the disk hangs, the part's task holds a core, and the volumes need another.
 _WRITING: Final = threading.Lock()
 
@@ -90,7 +87,9 @@ def uses(usage: DataFrame) -> DataFrame:
     The bytes of a minute are the sum over its records. Each record has the bytes of the 5 s before it at most.
     """
     good = usage.where("error IS NULL AND ts IS NOT NULL").withWatermark("ts", _interval(LATE))
-    entries = good.selectExpr("clusterId AS cluster", "brokerId AS broker", "ts", f"{_EACH}(clients) AS c")
+    # With explode Spark leaves out records without clients, before the watermark: the last minutes before all clients
+    # pause would not be written until one of them comes back. The same holds for budgets.
+    entries = good.selectExpr("clusterId AS cluster", "brokerId AS broker", "ts", "explode_outer(clients) AS c")
     clients = entries.where("c IS NOT NULL").selectExpr(
         "*", "c.user AS user", "c.clientId AS client",
         "IF(c.quotaType = 'PRODUCE', c, NULL) AS p", "IF(c.quotaType = 'FETCH', c, NULL) AS f",
@@ -109,7 +108,7 @@ def held(snapshots: DataFrame) -> DataFrame:
     """
     budgets = snapshots.where("error IS NULL").withWatermark("seen", _interval(LATE)).selectExpr(
         "coalesce(cluster, '') AS cluster", "broker", "seen",
-        f"{_EACH}(from_json(s.budgets, 'ARRAY<ARRAY<STRING>>')) AS b",
+        "explode_outer(from_json(s.budgets, 'ARRAY<ARRAY<STRING>>')) AS b",
     )  # fmt: skip
     used = budgets.selectExpr("*", "get(b, 0) AS budget", "try_cast(get(b, 1) AS BIGINT) AS used")
     good = used.where(f"budget RLIKE r'\\A(?:{NAME.pattern})\\z' AND used >= 0")
