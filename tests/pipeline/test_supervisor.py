@@ -25,7 +25,8 @@ class Query:
         self.fault = ""
 
     def exception(self) -> str:
-        return f"QuotahostError: Task 0 in stage {id(self)}.0 failed; root cause: {self.fault}\n\tat Spark"
+        fault = self.fault.replace("#", str(id(self)))
+        return f"QuotahostError: Task 0 in stage {id(self)}.0 failed; root cause: {fault}\n\tat Spark"
 
     def stop(self) -> None:
         self.disk.wait()
@@ -221,10 +222,11 @@ def test_a_full_disk_costs_no_checkpoint_and_the_history_keeps_its_own_whatever_
     world.reports(0)
     world.fail(ATTEMPTS - 1, "history")
     assert "keeps failing" not in caplog.text
-    faults = {"volumes": "No space left on device", "shares": "Disk quota exceeded", "history": "Read-only file system"}
-    for name, fault in faults.items():
-        world.fail(3 * ATTEMPTS, name, fault=f"{name}: {fault}")
-        assert caplog.text.count(f"failed; root cause: {name}: {fault}\n") == 1
+    full, read_only = "java.io.IOException: No space left on device", "#.tmp (Read-only file system)"
+    for name, fault in {"volumes": full, "shares": "Disk quota exceeded", "history": read_only}.items():
+        caplog.clear()
+        world.fail(3 * ATTEMPTS, name, fault=fault)
+        assert caplog.text.count("failed and is started again: ") == 1
         assert caplog.text.count(f"query {name} keeps failing; its disk is full or read-only: ") == 1
     world.fail(2 * ATTEMPTS, "history")
     assert world.aside == []

@@ -159,15 +159,15 @@ class Supervisor:
 
     def _failed(self, query: _Query, problem: str) -> None:
         self._progress.failures.labels(query.name).inc()
-        reason = _reason(problem)
-        # Only the root cause is compared, because the text before it has the numbers of Spark's stages and tasks.
-        if (cause := reason.rpartition("root cause: ")[2]) != query.cause:
+        reason, disk = _reason(problem), next((said for said in _UNWRITABLE if said in problem), "")
+        # Only the root cause is compared, because the other text has numbers of Spark's tasks and names of new files.
+        if (cause := disk or reason.rpartition("root cause: ")[2]) != query.cause:
             log.error("query %s failed and is started again: %s", query.name, reason)
             query.cause = cause
             query.lasting.healed()  # this is another fault
         query.due = self._clock() + _PAUSES[min(query.failures, len(_PAUSES) - 1)]
         query.failures += 1
-        if any(said in problem for said in _UNWRITABLE):
+        if disk:
             remedy = "its disk is full or read-only: the query goes on by itself as soon as it can write there"
         elif query.failures < ATTEMPTS or self._clock() - self._answered_at >= _ANSWERED_WITHIN:
             return
