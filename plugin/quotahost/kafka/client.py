@@ -190,7 +190,7 @@ _WORDS: Final[Mapping[str | int, str]] = {
     KafkaError._SSL: "TLS fails",
     _NO_TOKEN: "no token comes from sasl.oauthbearer.token.endpoint.url: it doesn't answer, or refuses the "
     "client's id or secret",
-    "current SASL state": "the broker's listener doesn't use SASL; check security.protocol",
+    "current SASL state": "the listener doesn't use SASL (check security.protocol), or this client's token has expired",
     "supported mechanisms": "the broker's listener uses another sasl.mechanism",
     KafkaError._AUTHENTICATION: "the broker refuses the user, the password or the mechanism",
     KafkaError._RESOLVE: "the host name can't be resolved",
