@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import pytest
@@ -26,8 +25,6 @@ from quotahost.cli.console import Finding, Section, Terminal, lines_of
 from quotahost.cli.explain import explain, volume
 from quotahost.cli.explain.answer import Answer
 from quotahost.cli.explain.retention import Cut
-from quotahost.cli.quotas.files import in_yaml, read_declared
-from quotahost.cli.quotas.plan import Entity
 from quotahost.cli.top import cluster
 from quotahost.cli.top.live import Panel, Question, Screen
 from quotahost.cli.top.rows import Choice, merged, values, whole
@@ -172,20 +169,6 @@ def test_whoever_forgets_to_escape_a_text_is_helped_and_json_is_plain() -> None:
     assert json.dumps(values(merged({COMMANDS: look}, {COMMANDS}), Choice())).isprintable()
     lines = lines_of(lambda screen: [screen.print(COMMANDS), screen.print(console.table(["a"], [[COMMANDS]]))])
     assert all(char.isprintable() for line in lines for char in line)
-
-
-NAMES: Final = ("\x1b[2J", "\u202egpj.exe", "a\nb", "\x85", "\u200b", "tab\there", "\U000e0001", "plain", "Zoë")
-
-
-def test_an_export_commands_no_terminal_and_reads_back(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    quotas = {Entity(name): {"producer_byte_rate": 1.0} for name in NAMES}
-    written = in_yaml(quotas)  # an exported file is escaped, too, for its reviewers
-    assert all(char.isprintable() or char == "\n" for char in written)
-    console.say(written, end="")
-    assert capsys.readouterr().out == written
-    for encoding in ("utf-8", "ascii"):  # standard output is ASCII in some environments
-        (tmp_path / "quotas.yaml").write_text(written, encoding, "backslashreplace")
-        assert read_declared([tmp_path / "quotas.yaml"]).quotas == quotas
 
 
 # ---- logs; test_factor tests that the host escapes the names of sources and volumes in a cause ----
