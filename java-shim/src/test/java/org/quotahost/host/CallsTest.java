@@ -102,6 +102,17 @@ class CallsTest {
     }
 
     @Test
+    void theHostIsNotAskedForAClientThatHasBecomeExemptMeanwhile() {
+        host.inbox.postClient("alice", "app");
+        try {
+            assertEquals("[null,null]", call("exempt", List.of("alice", "listed"), List.of(), ""));
+            assertEquals("[null,[[],[],false]]", call("take", 0L));
+        } finally {
+            call("exempt", List.of(), List.of(), "");
+        }
+    }
+
+    @Test
     void aBatchThatIsNotAnsweredIsTakenOnceMore() {
         host.inbox.postClient("alice", "app\ud800"); // a principal builder may make such a name; a plugin could not write it
         assertEquals("[null,[[[\"alice\",\"app?\"]],[],false]]", call("take", 0L));

@@ -59,6 +59,8 @@ class ClusterAdminTest {
                 }
             });
             assertTrue(log.lines().count() < 300, log);
+            admin.configure(new String[] {"security.protocol", "PLAINTEXT"});
+            assertThrows(IOException.class, admin::brokers, "the client with the former login is gone");
         }
     }
 
