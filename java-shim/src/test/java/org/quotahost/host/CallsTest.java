@@ -113,6 +113,19 @@ class CallsTest {
     }
 
     @Test
+    void aBudgetHoldsItsTopicsAtAFactorOfNothingAndNotBefore() {
+        Fence.install(true, false);
+        try {
+            for (double factor : new double[] {0.5, 0}) {
+                assertEquals("[null,null]", call("set_budgets", List.of(List.of("logs", factor, "budget logs", "it is full", List.of("t")))));
+                assertEquals(factor == 0, Fence.closed());
+            }
+        } finally {
+            Fence.uninstall();
+        }
+    }
+
+    @Test
     void aBatchThatIsNotAnsweredIsTakenOnceMore() {
         host.inbox.postClient("alice", "app\ud800"); // a principal builder may make such a name; a plugin could not write it
         assertEquals("[null,[[[\"alice\",\"app?\"]],[],false]]", call("take", 0L));
