@@ -62,6 +62,7 @@ def debian(suite: str, architecture: str, folder: Path) -> Path:
         options = ["--variant=minbase", f"--arch={architecture}", f"--include={','.join(sorted(packages))}"]
         if MACHINES[architecture] != platform.machine():
             options.append("--foreign")
+        shutil.rmtree(root, ignore_errors=True)  # debootstrap refuses what a stopped run has left
         subprocess.run(["debootstrap", *options, suite, str(root)], check=True, stdout=sys.stderr)
         if "--foreign" in options:
             _unpack(root)
