@@ -146,10 +146,14 @@ public final class Requests {
             AbstractRequest body = body();
             // A broker forwards its clients' requests in an envelope.
             if (body instanceof EnvelopeRequest envelope) body = forwarded(envelope, context);
-            if (body instanceof CreateTopicsRequest topics) return topics.data().validateOnly()
-                    || topics.data().topics().stream().allMatch(topic -> only.test(topic.name()));
-            if (body instanceof CreatePartitionsRequest topics) return topics.data().validateOnly()
-                    || topics.data().topics().stream().allMatch(topic -> only.test(topic.name()));
+            if (body instanceof CreateTopicsRequest request) {
+                var asked = request.data();
+                return asked.validateOnly() || asked.topics().stream().allMatch(topic -> only.test(topic.name()));
+            }
+            if (body instanceof CreatePartitionsRequest request) {
+                var asked = request.data();
+                return asked.validateOnly() || asked.topics().stream().allMatch(topic -> only.test(topic.name()));
+            }
         } catch (RuntimeException | LinkageError e) {
             Internals.REQUESTS.failed(e);
         }
