@@ -9,10 +9,11 @@ entity keeps its last quota. If the topic is read again, the quotas that it no l
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from typing import ClassVar, Final
 
 from quotahost.api import Context
+from quotahost.api.context import AnswersChanged, silent
 from quotahost.base.background import LoggedOnce
 from quotahost.broker.plugins.suppliers.client_quotas import NamedClientIds
 from quotahost.kafka.follower import Follower
@@ -22,8 +23,6 @@ from quotahost.records.topics import QUOTAS
 from quotahost.settings.sections import Section
 
 _SILENCE: Final = 3600.0  # seconds without a change after which the topic is read again
-#: If more entities change, asking again for all clients costs less than asking for the clients of each entity.
-_MOST_APART: Final = 100
 _REMEDY: Final = (
     "cluster-wide quotas are records of __quotahost_quotas; import the old values with `quotahost quotas "
     "import-properties FILE --bootstrap HOST:PORT`, then remove this line"
@@ -44,16 +43,19 @@ class ClusterQuotas:
     Clients never share a quota, even if they get their rates from the same entity. Any thread may ask.
     """
 
-    def __init__(self, context: Context[object], absent: Callable[[], None] = lambda: None) -> None:
-        """Start to follow the topic. If it doesn't exist and was never read, the follower calls ``absent``. If it was
-        read and then deleted, ``absent`` would create it empty; the quotas stay until an operator applies them again.
+    def __init__(
+        self, context: Context[object], absent: Callable[[], None] = lambda: None, changed: AnswersChanged = silent
+    ) -> None:
+        """Start to follow the topic, and call ``changed`` for each entity whose quota changes.
+
+        If the topic doesn't exist and was never read, the follower calls ``absent``. If it was read and then deleted,
+        ``absent`` would create it empty; the quotas stay until an operator applies them again.
         """
-        self._context = context
+        self._context, self._changed = context, changed
         self._latest = LatestQuotas()
         self._began, self._was_read = time.monotonic(), False
         self._unread = LoggedOnce(context.log)
-        self._lock = threading.Lock()  # guards the next two attributes
-        self._changed: set[Entity] = set()
+        self._lock = threading.Lock()  # guards the next attribute
         self._named = NamedClientIds()
         self._topic = context.settings.named(QUOTAS)
         context.closing.callback(context.metrics.forget, "ClusterQuotas", "")
@@ -86,12 +88,6 @@ class ClusterQuotas:
         with self._lock:
             return self._named.of(principal)
 
-    def take_changed(self) -> set[Entity]:
-        """The entities whose quotas have changed since the last call, or only the default if they are too many."""
-        with self._lock:
-            changed, self._changed = self._changed, set()
-        return {DEFAULT} if len(changed) > _MOST_APART else changed
-
     def show(self) -> None:
         metrics, grace = self._context.metrics, self._context.settings.startup_grace.total_seconds()
         metrics.gauge("ClusterQuotas", "", "Entities", len(self._latest.by_name))
@@ -114,10 +110,10 @@ class ClusterQuotas:
             self._context.log.warning(text, self._topic, gone, len(before))
         self._note({entity for entity, _ in before.items() ^ now.items()})
 
-    def _note(self, entities: Iterable[Entity]) -> None:
+    def _note(self, entities: Collection[Entity]) -> None:
         with self._lock:
             for entity in entities:
-                if len(self._changed) <= _MOST_APART:  # more mean all; publish-usage never takes the changes
-                    self._changed.add(entity)
                 if entity.client_id is not None:
                     self._named.note(entity.user, entity.client_id, entity in self._latest.by_name)
+        for entity in entities:
+            self._changed(principal=entity.user, client_id=entity.client_id)

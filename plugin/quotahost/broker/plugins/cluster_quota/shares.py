@@ -168,7 +168,7 @@ class ClusterQuota:
         context.closing.callback(context.metrics.forget, "Shares", "")
         # The other partitions have the shares of other brokers: with 1,000 brokers tens of megabytes a second.
         own_partition = partial(partition_of, str(context.node_id))
-        self._quotas = ClusterQuotas(context)
+        self._quotas = ClusterQuotas(context, changed=context.answers_changed)
         self._follower = Follower(context, topic, self.record, self._silence, partition_of=own_partition)
         self._registered_brokers = RegisteredBrokers(context, self._on_registered_brokers)
         name = f"{context.name}-steps"
@@ -239,9 +239,7 @@ class ClusterQuota:
             self.look()
 
     def look(self) -> None:
-        """Announce the changed quotas, compute the rate of each client, and announce the changed rates."""
-        for entity in self._quotas.take_changed():
-            self._context.answers_changed(principal=entity.user, client_id=entity.client_id)
+        """Compute the rate of each client, and announce the changed rates."""
         settings = self._context.settings
         validity = settings.validity.total_seconds()
         # If there are no shares and no rates of former shares, no rate can change.
