@@ -102,14 +102,13 @@ class Publisher(Generic[T]):
             producer = self._connected()  # before make(): this may take seconds, and the record would age
             # make() stands in the try, because it may fail, too, and the task must then retry.
             key, value = str(self._context.node_id).encode(), make()
+            try:
+                producer.produce(self._topic, key=key, value=value, on_delivery=self._delivered)
+            except KafkaException as failure:  # the topic is denied, and librdkafka has noticed it before
+                raise KafkaException(self._explained(failure.args[0])) from None
+            self._in_flight = True
         except Exception as failure:  # for example, the cluster doesn't list its registered brokers yet
             self._failed(failure.args[0] if isinstance(failure, KafkaException) else failure)
-            return
-        self._in_flight = True
-        try:
-            producer.produce(self._topic, key=key, value=value, on_delivery=self._delivered)
-        except KafkaException as failure:  # the topic is denied, and librdkafka has noticed it before
-            self._delivered(failure.args[0])
 
     def make_topics(self) -> None:
         """Look the topics up before the next record, and create the absent ones. Any thread may call."""
@@ -145,12 +144,15 @@ class Publisher(Generic[T]):
         self._answered_at = min(self._answered_at, now)
         return brokers, self._connection.starting and now - self._answered_at < _REGISTERING
 
-    def _delivered(self, error: KafkaError | None, _: Message | None = None) -> None:
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
         self._in_flight = False
         if error is None:
             self._connection.works()
         else:
-            self._failed(self._login.explained(error, "Write", self._topic) if self._login else error)
+            self._failed(self._explained(error))
+
+    def _explained(self, error: KafkaError) -> KafkaError:
+        return self._login.explained(error, "Write", self._topic) if self._login else error
 
     def _failed(self, error: Any) -> None:
         # A right is missing, or the cluster's own policy for new topics refuses (create.topic.policy.class.name), or no
