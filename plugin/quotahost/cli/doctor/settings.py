@@ -9,6 +9,7 @@
 3. :func:`check_stored` finds values that a running cluster stores, and that override the broker's file.
 """
 
+import ipaddress
 import math
 import os
 from collections.abc import Iterator, Mapping
@@ -145,7 +146,7 @@ def _listeners(settings: Settings, broker: BrokerFile, listeners: Listeners) -> 
         text = f"nobody authenticates on {is_open}: brokers and plugins are recognized by their client-ids alone"
         yield weak(f"{text}, which anyone can claim", "SASL or mutual TLS, between the brokers, too")
     address, port = settings.metrics_endpoint or ("localhost", None)
-    if address not in ("localhost", "::1") and not address.startswith("127."):
+    if not _is_loopback(address):
         text = f"metrics are served on {address}, not on loopback, to anyone who can connect"
         yield weak(text, f"{PREFIX}metrics.port without an address, or a firewall")
     if any(entry.strip().endswith(f":{port}") for entry in broker.get("listeners", "PLAINTEXT://:9092").split(",")):
@@ -176,6 +177,13 @@ def _login(settings: Settings, broker: BrokerFile, listeners: Listeners) -> Iter
     if by_certificate and settings.tasks and not (unknown or settings.kafka or settings.excluded_principals):
         text = f"if brokers' certificates at listener {listener} have different subjects, each knows only its own"
         yield note(f"{text}: the records of the others may be delayed", f"{_EXCLUDED} with the principals of all")
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
 
 
 def _quotas(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:

@@ -34,7 +34,7 @@ TOTAL = "topics.total.bytes.in.per.sec.threshold"
         (["listeners=A://:1,B://:2", "listener.security.protocol.map=A:SSL,B:SSL", "ssl.client.auth=required",
           "listener.name.b.ssl.client.auth=requested"], "nobody authenticates on B:"),
         (["listeners=PLAINTEXT://:9092", ".exempt.principals=ANONYMOUS"], "nobody there is throttled"),
-        ([".metrics.port=0.0.0.0:9404"], "metrics are served on 0.0.0.0"),
+        *(([f".metrics.port={host}:9404"], f"metrics are served on {host}") for host in ("0.0.0.0", "127.a.com")),
         (["listeners=SASL_SSL://:1, SASL_PLAINTEXT://:9092", ".metrics.port=9092"], "metrics.port is 9092, which"),
         ([".clients.idle=59m"], "clients.idle is below the hour"),
         ([".newcomers.controller-mutation=unlimited"], "newcomers are unlimited (controller-mutation)"),
