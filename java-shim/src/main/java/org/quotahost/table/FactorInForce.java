@@ -232,7 +232,7 @@ public final class FactorInForce {
                 double value = taps[at].value();
                 if (at == PRODUCE && factor > 0) openBeforePause = towards >= 1;
                 boolean open = isHeld ? openBeforePause : towards >= 1;
-                double aim = isHeld ? value : towards; // a factor of 0 that the fence holds does not apply to the limits
+                double aim = isHeld ? value : Math.max(value, towards); // a held factor of 0 does not apply to the limits
                 boolean hasFallen = isHeld || !open;
                 if (!hasFallen) openAt[at] = beat;
                 typeRules[at] = !multiplied && own >= 1 && value >= 1 ? TypeRule.NONE

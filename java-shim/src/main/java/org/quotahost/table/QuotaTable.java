@@ -343,12 +343,12 @@ public final class QuotaTable {
             if (next - now > 0) now = next;
             follow();
         }
-        boolean measured = true; // stays true if the heap is full halfway
+        int measured = EVERY_TYPE; // stays so if the heap is full halfway
         try {
             measured = standIns.measure(factorInForce.rule(), now); // not under the lock, since it reads MBeans
         } finally {
             synchronized (this) {
-                factorInForce.renew(measured ? EVERY_TYPE : 0, now);
+                factorInForce.renew(measured, now);
                 factorInForce.settle(now);
             }
         }

@@ -24,7 +24,7 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, b
      * How the limits of one quota type are made.
      *
      * @param factor 0..1, multiplies the base rate, or the stand-in of a client without a quota
-     * @param aim the factor towards which this factor moves
+     * @param aim the factor to which this factor rises; the factor itself if it stays or falls
      * @param open clients without a quota are unlimited, also while the factor rises to 1, since they have no rate to rise to
      * @param floor the lowest limit that a factor may make, in the type's unit
      * @param multiplied factor.quota.types has the type: marked clients have slowed tags, whatever factors of single types are
@@ -85,7 +85,7 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, b
         double share = rises ? windows.rise(tags.fill(type, this) * QuotaTable.BEAT_MS) : 1;
         // A client whose limit rises gets no more than others of its kind, whose limits may rise, too. While theirs fall, it
         // gets its share of the current factor: with its share of the aim, a step would mute it for too long.
-        double factor = Math.min(typeRule.factor, Math.max(typeRule.factor, typeRule.aim) * share);
+        double factor = Math.min(typeRule.factor, typeRule.aim * share);
         if (factor >= 1 || typeRule == TypeRule.NONE) return unlimited ? null : base;
         double whole = unlimited ? scope.standIn(type) : base;
         // Without a quota a client has no limit until stand-ins are measured, unless it may have one by another factor already.

@@ -56,12 +56,13 @@ final class StandIns {
         this.scopes = scopes;
     }
 
-    /** Measures what can be measured now. Returns whether any scope has got another stand-in. */
-    boolean measure(Rule rule, int now) {
+    /** Measures what can be measured now. Returns a bit for each quota type of which a scope has got another stand-in. */
+    int measure(Rule rule, int now) {
         int fellAt = rule.fellAt();
         boolean low = fellAt != Tags.NEVER, falls = low && fellAt - dueAt >= 0;
         // The watch may skip a beat.
-        boolean second = !falls && now - walkedAt >= BEATS_PER_SECOND, changed = false;
+        boolean second = !falls && now - walkedAt >= BEATS_PER_SECOND;
+        int changed = 0;
         if (second) {
             walkedAt = now;
             boolean[] still = {false};
@@ -90,23 +91,23 @@ final class StandIns {
         return changed;
     }
 
-    private boolean measure(Scope scope, int type, Rule rule, int now) {
+    private int measure(Scope scope, int type, Rule rule, int now) {
         int back = Math.max(BEATS_PER_SECOND, rule.backBeats());
         Tags tags = scope.lacksStandIn(type, rule, now - back);
-        if (tags == null) return false;
+        if (tags == null) return 0;
         int inUse = Math.min(back, scope.inUse(type, now, back));
         boolean isLate = rule.of(tags, type).measured();
-        if (isLate && inUse < back) return false;
+        if (isLate && inUse < back) return 0;
         // Otherwise the windows contain what the client sent with the tags that it had before.
         boolean isFull = isLate && tags.inUse(type, now) >= back;
         Reading read = scope.read(type);
         // Kafka divides what a client sent that began just before a fall by all windows.
         double rate = read.rate() * back / Math.max(BEATS_PER_SECOND, inUse);
-        if (!(rate >= rule.all()[type].floor())) return false; // also if there is no rate
+        if (!(rate >= rule.all()[type].floor())) return 0; // also if there is no rate
         Double limit = rule.limit(isFull ? tags : scope.own, type);
         boolean limited = limit != null || isLate && !isFull && tags == scope.own; // this one had slowed tags before
         // The rate alone does not tell: it is low after a mute, and while a limit rises.
-        if (limited && (read.delayMs() > 0 || isFull && rate >= NEAR * limit)) return false;
+        if (limited && (read.delayMs() > 0 || isFull && rate >= NEAR * limit)) return 0;
         double factor = rule.of(tags, type).factor();
         double before = scope.standIn(type), aim = before > rate ? before : rate; // before may be NaN
         // The limit of slowed tags rises by itself when a client gets them late.
@@ -115,23 +116,23 @@ final class StandIns {
         kept = true;
         scope.standIn(type, first);
         if (first > aim) late.add(new Late(tags, type, aim, now, first, factor));
-        return true;
+        return 1 << type;
     }
 
-    private boolean lower(Late each, Rule rule, boolean low, int now) {
+    private int lower(Late each, Rule rule, boolean low, int now) {
         Scope scope = each.tags.scope;
-        if (scope.standIn(each.type) != each.standIn) return false; // it was forgotten, or measured anew
+        if (scope.standIn(each.type) != each.standIn) return 0; // it was forgotten, or measured anew
         double factor = rule.of(each.tags, each.type).factor();
         double highest = Math.max(each.highest, factor);
         int since = low ? each.since : now;
         if (now - since < rule.backBeats()) {
             late.add(new Late(each.tags, each.type, each.rate, since, each.standIn, highest));
-            return false;
+            return 0;
         }
         double share = rule.windows().stepShare(), step = highest > factor ? Math.min(1, share * highest / factor) : share;
         double next = Math.max(each.rate, each.standIn * step);
         scope.standIn(each.type, next);
         if (next > each.rate) late.add(new Late(each.tags, each.type, each.rate, now, next, factor));
-        return true;
+        return 1 << each.type;
     }
 }

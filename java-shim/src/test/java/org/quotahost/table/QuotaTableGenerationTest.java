@@ -46,6 +46,17 @@ class QuotaTableGenerationTest {
         assertFalse(resets(PRODUCE, () -> table.configure(100_000, 3_600, 10, new String[] {"PRODUCE"}, Tables.NEWCOMERS, Tables.ALL)));
     }
 
+    /** Limits rise at once to their share of a higher factor, and fall only with the tap, whose first step needs some time. */
+    @Test
+    void aSomewhatLowerFactorIsNoReasonForAResetUntilLimitsMove() {
+        table.configureTap(11, 1_000, 30_000);
+        table.factor(0.5, "", null);
+        for (int ms = 0; ms < 60_000; ms += 200) table.beat(ms);
+
+        assertFalse(resets(PRODUCE, () -> table.factor(0.4, "", null)));
+        assertTrue(resets(PRODUCE, () -> table.beat(63_000)));
+    }
+
     @Test
     void anotherFloorShadowOrNewcomersRateIsAReasonForAReset() {
         table.factor(0, "", null);

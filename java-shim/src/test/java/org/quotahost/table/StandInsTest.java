@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.lang.ref.WeakReference;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
@@ -132,6 +133,25 @@ class StandInsTest {
             assertTrue((highest - limit) / limit * 12 <= 30.01, "from " + highest + " to " + limit);
         }
         return limits.get(limits.size() - 1);
+    }
+
+    /** For each type Kafka walks over all metrics of the broker, and once more a second later. */
+    @Test
+    void aStandInMakesKafkaReadTheLimitsOfItsOwnTypeAlone() throws JMException {
+        table.configureTap(11, 1_000, 30_000);
+        table.factor(0.5, "", null);
+        stay(60);
+        uses(30);
+        goOn(10);
+        int[] before = Arrays.stream(ClientQuotaType.values()).mapToInt(type -> generation(type.ordinal())).toArray();
+        assertEquals(15.0, goOn(10));
+
+        assertTrue(generation(Tables.PRODUCE) > before[Tables.PRODUCE]);
+        for (int type = Tables.FETCH; type < before.length; type++) assertEquals(before[type], generation(type), "of type " + type);
+    }
+
+    private int generation(int type) {
+        return table.factorInForce.generation(type);
     }
 
     /** For example, a stream processor that has nothing to write for a while: fetches fill none of the windows of PRODUCE. */
