@@ -22,6 +22,7 @@ import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.apache.kafka.server.quota.ClientQuotaManager;
 import org.apache.kafka.server.quota.QuotaType;
 import org.quotahost.table.QuotaTable;
+import org.quotahost.util.Schedule;
 
 /**
  * Measures how long a request stalls in Kafka's quota manager while a factor goes from 1 to 0.1 and back to 1, with many
@@ -49,6 +50,7 @@ public final class FactorSweep {
         KafkaPrincipal[] principals = Filled.principals(clients);
         QuotaTable table = ours ? Filled.table(principals, 0) : null;
         long filled = heap();
+        if (ours) watch(table);
         Optional<ClientQuotaCallback> callback = ours ? Optional.of(Filled.callback(table)) : Optional.empty();
         ClientQuotaManager manager = new ClientQuotaManager(new ClientQuotaManagerConfig(), new Metrics(), QuotaType.PRODUCE,
                 Time.SYSTEM, "", callback.map(c -> Plugin.wrapInstance(c, null, "callback")));
@@ -99,21 +101,15 @@ public final class FactorSweep {
     private static int sweep(QuotaTable table) throws InterruptedException {
         int before = table.factorInForce.generation(0);
         table.factor(0.1, "full", null);
-        beat(table);
+        Thread.sleep(HALF_MS);
         table.factor(1, "", null);
-        beat(table);
+        Thread.sleep(HALF_MS);
         return table.factorInForce.generation(0) - before;
     }
 
-    private static void beat(QuotaTable table) throws InterruptedException {
-        for (long began = ms(), now = began; now < began + HALF_MS; now = ms()) {
-            table.beat(now); // the table's clock never goes back, so both ways have one
-            Thread.sleep(QuotaTable.BEAT_MS);
-        }
-    }
-
-    private static long ms() {
-        return (System.nanoTime() - BEGAN) / 1_000_000;
+    /** Beats as a broker does, from the start on: after a jump of the table's clock two threads would walk at the same time. */
+    private static void watch(QuotaTable table) {
+        new Schedule("watch").every(QuotaTable.BEAT_MS, "beat", () -> table.beat((System.nanoTime() - BEGAN) / 1_000_000));
     }
 
     /** Changes quotas as often as a factor moves limits: in steps of two percent, up to five a second. */
