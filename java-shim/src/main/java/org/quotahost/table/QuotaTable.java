@@ -57,7 +57,6 @@ public final class QuotaTable {
 
     /** Kafka drops a sensor that was not used for an hour, by the wall clock (ClientQuotaManager, Sensor.hasExpired). */
     private static final long SENSOR_LIFE_SECONDS = 3_600;
-    private static final int EVERY_TYPE = (1 << TYPES) - 1;
     static final int BEATS_PER_SECOND = (int) (1_000 / BEAT_MS);
 
     // The gauges of the MBean QuotaTable. resolveTime is the time that new clients wait for their answer.
@@ -343,7 +342,7 @@ public final class QuotaTable {
             if (next - now > 0) now = next;
             follow();
         }
-        int measured = EVERY_TYPE; // stays so if the heap is full halfway
+        int measured = -1; // every type: it stays so if the heap is full halfway
         try {
             measured = standIns.measure(factorInForce.rule(), now); // not under the lock, since it reads MBeans
         } finally {
