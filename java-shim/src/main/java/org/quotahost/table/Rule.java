@@ -59,10 +59,11 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, b
         return new Rule(all.clone(), slowed, affected, shadow, windows, beat);
     }
 
+    /** Returns whether both make the same limits of a type. Clients have slowed tags only for types that a factor multiplies. */
     boolean isSame(Rule other, int type) {
-        return shadow == other.shadow && all[type].equals(other.all[type]) && slowed.keySet().equals(other.slowed.keySet())
-                && slowed.keySet().stream().allMatch(group -> slowed.get(group)[type].equals(other.slowed.get(group)[type]))
-                && windows.equals(other.windows);
+        return shadow == other.shadow && (!factors(type) && !other.factors(type) || windows.equals(other.windows)
+                && all[type].equals(other.all[type]) && slowed.keySet().equals(other.slowed.keySet())
+                && slowed.keySet().stream().allMatch(group -> slowed.get(group)[type].equals(other.slowed.get(group)[type])));
     }
 
     /** Returns whether these are the tags of a group that has a factor of its own. */

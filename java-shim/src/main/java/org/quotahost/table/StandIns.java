@@ -58,11 +58,10 @@ final class StandIns {
 
     /** Measures what can be measured now. Returns a bit for each quota type of which a scope has got another stand-in. */
     int measure(Rule rule, int now) {
-        int fellAt = rule.fellAt();
+        int fellAt = rule.fellAt(), changed = 0;
         boolean low = fellAt != Tags.NEVER, falls = low && fellAt - dueAt >= 0;
         // The watch may skip a beat.
         boolean second = !falls && now - walkedAt >= BEATS_PER_SECOND;
-        int changed = 0;
         if (second) {
             walkedAt = now;
             boolean[] still = {false};

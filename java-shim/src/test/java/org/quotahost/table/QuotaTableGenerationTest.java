@@ -9,8 +9,10 @@ import static org.quotahost.table.Tables.PRODUCE;
 import static org.quotahost.table.Tables.publish;
 
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
+import org.quotahost.fence.FenceFixture;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.table.Answer.Quota;
@@ -55,6 +57,18 @@ class QuotaTableGenerationTest {
 
         assertFalse(resets(PRODUCE, () -> table.factor(0.4, "", null)));
         assertTrue(resets(PRODUCE, () -> table.beat(63_000)));
+    }
+
+    @Test
+    void aBudgetIsAReasonForAResetOfTheMultipliedTypesAlone() throws Exception {
+        try (var fence = FenceFixture.fence("none", Map.of())) {
+            int fetch = table.factorInForce.generation(FETCH);
+            assertTrue(resets(PRODUCE, () -> table.budgets(List.of(Tables.budget("team", 0.5, "orders")))));
+            assertTrue(resets(PRODUCE, () -> table.budgets(List.of())));
+            assertEquals(fetch, table.factorInForce.generation(FETCH));
+        } finally {
+            FenceFixture.reset();
+        }
     }
 
     @Test
