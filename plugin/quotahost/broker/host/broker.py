@@ -32,7 +32,7 @@ class HostBroker:
         self._shim = shim
         self._given: dict[str, str] | None = None
         self.refresh(settings)
-        self.registered, self.log_dirs = shim.registered, shim.log_dirs
+        self.registered, self.log_dirs = (lambda: shim.cluster()[1]), shim.log_dirs
         self.replicas, self.load = shim.replicas, shim.load
         self.usage, self.look = partial(usage, shim.ask), partial(look, shim.ask)
         self.largest: Largest = lambda name: ()  # replaced by ``BudgetSizes.largest`` if the node has disks

@@ -254,7 +254,7 @@ class AnswerTable:
         """The number of a set of distinct client-ids. If there is no room, EACH, which is correct for any principal."""
         if ids not in self._numbers:
             self._numbers[ids] = EACH
-            if self._takes(sum(len(name) + 2 for name in ids)):  # each name's length takes bytes, too
+            if self._takes(len("".join(ids)) + 2 * len(ids)):  # each name's length takes bytes, too
                 self._numbers[ids] = self.distinct_ids[ids] = len(self.distinct_ids)
         return self._numbers[ids]
 
@@ -290,9 +290,10 @@ class AnswerTable:
 
     def union(self, sets: Sequence[frozenset[str]]) -> frozenset[str]:
         """The union. The same sets return the same object, so that 100,000 names are hashed once."""
-        key = tuple(sets)
+        key = tuple(filter(None, sets))
         if key not in self._unions:
-            self._unions[key] = NOBODY.union(*sets)
+            # A single set stays the supplier's own object, so that the next batches find its bytes (``protocol``).
+            self._unions[key] = key[0] if len(key) == 1 else NOBODY.union(*key)
         return self._unions[key]
 
 

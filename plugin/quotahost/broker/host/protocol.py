@@ -18,6 +18,7 @@ import socket
 from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import metadata
 from typing import Any, Final, Protocol, TypeVar
 
@@ -205,8 +206,7 @@ class Shim:
         """Put the answers for the last batch into the table: the number of the row of each client, in order."""
         # One call for the whole batch. Java finds the clients by their position in its own batch, so a name need not be
         # the same after its way into Python and back.
-        ids = [encode(sorted(each)) for each in distinct_ids]  # Java caches each set by its bytes
-        self._call("publish", array("i", numbers), list(rows), ids)
+        self._call("publish", array("i", numbers), list(rows), list(map(_client_ids, distinct_ids)))
 
     @_declare(answer="bool")
     def fence(self) -> bool:
@@ -238,10 +238,6 @@ class Shim:
         """The cluster's id, every registered broker's id, and whether it is fenced; waits for the cluster."""
         cluster_id, brokers = self._ask_cluster("cluster")
         return cluster_id, dict(brokers)
-
-    def registered(self) -> dict[int, bool]:
-        """Every registered broker by id, and whether it is fenced; waits for the cluster."""
-        return self.cluster()[1]
 
     @_declare("type: text, names: [text]", "[[owner, name, source, value: text]]")
     def configs(self, type: str, names: Sequence[str]) -> list[ConfigRow]:
@@ -367,6 +363,11 @@ class Shim:
     def log(self, logger: str, level: int, message: str) -> None:
         """Write a line to the broker's own log. The level is that of Python's logging. The log may block."""
         self._call("log", logger, level, message)
+
+
+@lru_cache(4)  # if 50,000 client-ids have quotas, each batch of new clients has their set, and this takes 25 ms
+def _client_ids(ids: frozenset[str]) -> bytes:
+    return encode(sorted(ids))  # sorted, because Java caches each set by its bytes
 
 
 def _rate(rate: float | None) -> float:

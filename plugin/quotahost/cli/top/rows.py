@@ -14,6 +14,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -258,7 +259,9 @@ def left_out(look: Look) -> str:
 
 def whole(look: Look, choice: Choice, screen: Console) -> RenderableType:
     rows = table(choice.rows(look.uses), screen.width)
-    rows.expand = screen.measure(rows).maximum == screen.width  # in a pipe, lines of blanks would be folded later
+    # In a pipe, lines of blanks would be folded later. Rich's own measuring takes as long as half of the drawing.
+    widths = [max(map(cell_len, map(str, [column.header, *column.cells]))) for column in rows.columns]
+    rows.expand = sum(widths) + 2 * (len(widths) - 1) > screen.width
     return Group(*head(look), rows, *filter(None, [left_out(look)]))
 
 

@@ -45,7 +45,7 @@ def test_a_batch_says_when_the_host_has_to_end_and_text_that_is_no_unicode_reach
 def test_a_problem_of_javas_or_pythons_is_a_connection_error() -> None:
     shim = Shim(Java(cluster=ConnectionError("TimeoutException: nobody"), ask={"error": "no"}))
     with pytest.raises(ConnectionError, match="TimeoutException: nobody"):
-        shim.registered()
+        shim.cluster()
     with pytest.raises(ConnectionError, match="no"):
         shim.ask("fail")
 
@@ -55,11 +55,11 @@ def test_the_cluster_is_asked_once_one_of_its_addresses_is_open() -> None:
     with open_:
         shim.connect({"bootstrap.servers": "127.0.0.1:1,no port"})
         with pytest.raises(ConnectionError, match="1,no port: "):
-            shim.registered()
+            shim.cluster()
         assert java.calls[-1][0] == "connect"
         shim.connect({"bootstrap.servers": f"[::1]:1, 127.0.0.1:{open_.getsockname()[1]}"})
-        assert shim.registered() == {}
-    assert shim.registered() == {}, "the address is checked only once"
+        assert shim.cluster() == ("id", {})
+    assert shim.cluster() == ("id", {}), "the address is checked only once"
 
 
 def test_a_call_that_is_too_large_or_names_no_number_fails_alone_and_is_not_sent() -> None:
