@@ -167,7 +167,8 @@ def secrets(settings: Settings, broker: Broker) -> list[str]:
     for role, name in configured(settings):
         entry = None  # the package may be gone: then the properties' names decide what is secret
         with suppress(PluginError):
-            entry = load(role, name)
+            # load() looks at all installed packages, and most plugins have no properties.
+            entry = load(role, name) if name in settings.plugin else None
         plugins.append((name, entry))
     return _secrets(settings, broker, plugins)
 

@@ -37,7 +37,9 @@ _ANSWER: Final = 2.0  # seconds for the answer to such a check
 _NEVER: Final = 1 << 62  # a timestamp that no clock shows; a writer can choose it
 _CLOSE_WITHIN: Final = 0.5  # seconds; a plugin may have several, and a broker's shutdown gives all plugins together 4 s
 _READER: Final = {
-    "fetch.wait.max.ms": 100,
+    # Empty polls are most of what quotahost costs an idle broker, and a leader gets those of all brokers. But the first
+    # end of a topic, and the checks of the topic, wait behind a poll, and so do new records behind the checks.
+    "fetch.wait.max.ms": 250,
     "topic.metadata.refresh.interval.ms": 5000,  # notices a deleted topic soon; the default is 5 minutes
 }
 # After these errors the position is lost: the topic is gone or denied, or a new topic has its name.

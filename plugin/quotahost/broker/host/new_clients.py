@@ -110,8 +110,7 @@ class NewClients:
 
     def answers(self, clients: Sequence[Client]) -> AnswerTable:
         table = AnswerTable()
-        for client in clients:
-            table.numbers.append(self._row(client, table))
+        table.numbers = [self._row(client, table) for client in clients]
         return table
 
     def _row(self, client: Client, table: AnswerTable) -> int:
@@ -190,8 +189,7 @@ class Chain:
         rates = [math.inf if answer.rate is None else answer.rate for answer in given]
         smallest = given[rates.index(min(rates))]  # index() returns the first of equal rates
         # ``quotahost explain`` shows the other rates. The dump has them after the supplier's name, separated by tabs.
-        told = zip(given, rates, strict=True)
-        others = [f"{other.supplier}={rate}" for other, rate in told if other is not smallest]
+        others = [f"{other.supplier}={rate}" for other, rate in zip(given, rates, strict=True) if other is not smallest]
         if not others or self._in_shadow:
             return smallest
         return smallest._replace(supplier="\t".join([smallest.supplier, *others]))
@@ -289,15 +287,11 @@ class AnswerTable:
         return named
 
     def union(self, sets: Sequence[frozenset[str]]) -> frozenset[str]:
-        """The union. The same sets return the same object, so that 100,000 names are hashed once."""
+        """The union, or a single set itself. The same sets return the same object: 100,000 names are hashed once."""
         key = tuple(filter(None, sets))
         if key not in self._unions:
-            # A single set stays the supplier's own object, so that the next batches find its bytes (``protocol``).
             self._unions[key] = key[0] if len(key) == 1 else NOBODY.union(*key)
         return self._unions[key]
-
-
-_WITH_BYTES: Final = (QuotaType.PRODUCE, QuotaType.FETCH)  # the types of Broker.usage
 
 
 def measured(settings: Settings, plugins: PluginSet) -> frozenset[QuotaType]:
@@ -309,11 +303,9 @@ def measured(settings: Settings, plugins: PluginSet) -> frozenset[QuotaType]:
     types: set[QuotaType] = set()
     if settings.factor_source is not None or settings.fallback_action == State.PAUSE:
         types |= set(settings.factor_quota_types)
-    for _, _, of_source in plugins.typed_sources:
-        types |= set(of_source)
+    types.update(*(of_source for _, _, of_source in plugins.typed_sources))
     if settings.shadow.suppliers:
         types |= set(QUOTA_TYPES)
-    for loaded in plugins:
-        if getattr(loaded.plugin, "needs_usage", False):
-            types |= set(_WITH_BYTES)
+    if any(getattr(loaded.plugin, "needs_usage", False) for loaded in plugins):
+        types |= {QuotaType.PRODUCE, QuotaType.FETCH}  # the types of Broker.usage
     return frozenset(types)

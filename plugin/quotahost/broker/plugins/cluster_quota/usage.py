@@ -78,10 +78,9 @@ class Demands:
         if asked_at > before.asked_at + _BEAT:
             # Kafka makes the client wait for (rate - limit) / limit x window (``QuotaUtils.throttleTime``), by the
             # limit at the time of the request; a later limit doesn't change the wait.
+            waits_until = asked_at  # if the client did not have to wait after its last request
             if used.limit and used.rate > used.limit:
                 waits_until = now + (used.rate / used.limit - 1) * self._window
-            else:  # the client did not have to wait after its last request
-                waits_until = asked_at
         # If the mean falls to 0, Kafka has only forgotten the last delay.
         moved = used.delay_ms != before.delay_ms and used.delay_ms > 0
         return _Seen(max(asked_at, before.asked_at), waits_until, used.delay_ms, now if moved else before.delayed_at)
