@@ -25,7 +25,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeAlias
 
 from pydantic import TypeAdapter
 
@@ -74,7 +74,8 @@ class FactorLoop:
         last = self._in_force.last
         self._known = replace(last, factor=Factor(last.factor.value, last.factor.cause.partition(_FOR_WRITERS)[0]))
         if shim.restarted():  # Java has the factor in force, and the file may be older
-            memory.before = None
+            memory.before, memory.budgets = None, ()
+        self._volumes.slowed_budgets = memory.budgets or None
         self._shown = Shown(shim, "Factor")
         self._unknown = LoggedOnce(log, clock=clock)
 
@@ -102,6 +103,7 @@ class FactorLoop:
         else:
             self._put(self._decide(now, settings, *self._read(source, plugins.policy, settings)), settings)
         if (budgets := self._volumes.slowed_budgets) is not None:
+            self._memory.budgets = tuple(budget for budget in budgets if budget.factor <= 0)
             # Only a fence sees who writes to which topic. Ask each time: the broker creates it after its callback.
             self._in_force.replace_budgets(budgets if self._shim.fence() else ())
 
@@ -308,17 +310,19 @@ class FactorInForce:
 # ---- a PAUSE remembered over a restart -------------------------------------------------------------------------
 
 
-_PAUSE: Final = TypeAdapter(Scoped)  # the file, as JSON
+#: What the file has, as JSON: the PAUSE of the volumes, and the budgets that are used up.
+_Stops: TypeAlias = tuple[Scoped | None, tuple[SlowedBudget, ...]]
+_STOPS: Final = TypeAdapter[_Stops](_Stops)
 
 
 class PauseMemory:
-    """The PAUSE in force, and the PAUSE in which the broker stopped before this start.
+    """The PAUSE in force, the PAUSE in which the broker stopped before this start, and the budgets that are used up.
 
-    A broker looks at its own disks before it serves its first request. It learns from a topic how full other brokers'
-    disks are, some seconds after it serves. Until then it turns nobody back: most brokers start in a cluster that has
-    room. But if the broker stopped in a PAUSE, it starts in that PAUSE, for the same clients or topics. To know this,
-    the broker keeps a file in its log directories while the PAUSE lasts; Kafka's LogManager reads only directories
-    there. The disk monitor's thread calls ``write``, because a disk may hang.
+    A broker looks at its own disks before it serves its first request. It learns from topics how full other brokers'
+    disks and budgets are, some seconds after it serves. Until then it turns nobody back: most brokers start in a
+    cluster that has room. But if the broker stopped in a PAUSE, it starts in that PAUSE, for the same clients or
+    topics, and so it does for used-up budgets. To know this, the broker keeps a file in its log directories meanwhile;
+    Kafka's LogManager reads only directories there. The disk monitor's thread calls ``write``, because a disk may hang.
     """
 
     FILE: ClassVar = "quotahost.paused"
@@ -329,9 +333,10 @@ class PauseMemory:
         Kafka has read a file of each log directory before it creates the callback, so none of their disks hangs.
         """
         self._files = [Path(directory, self.FILE) for directory in directories]
-        self.before = next(filter(None, map(_read, self._files)), None)
+        self._written: _Stops = next(filter(any, map(_read, self._files)), (None, ()))
+        #: The budgets are those of before the start until the budgets are known.
+        self.before, self.budgets = self._written
         self._now: Scoped | None = None
-        self._written: Scoped | None = self.before
 
     def keep(self, pause: Scoped | None, *, waits: bool = False) -> None:
         """Remember that known volumes are in a PAUSE; None: it is known that there is no PAUSE.
@@ -341,12 +346,12 @@ class PauseMemory:
         self._now, self.before = pause, self.before if waits else None
 
     def write(self) -> None:
-        pause = self._now
-        if self.before is not None or pause == self._written:
+        stops = self._now, self.budgets
+        if self.before is not None or stops == self._written:
             return
-        self._written = pause
+        self._written = stops
         # Bytes are UTF-8 in any locale: a container may have no locale, and a volume's name any character.
-        octets = _PAUSE.dump_json(pause) if pause else b""
+        octets = _STOPS.dump_json(stops) if any(stops) else b""
         for file in self._files:
             new = file.with_name(f"{file.name}.new")
             # If the file can't be written, as on a full disk, the old file stays, and the next start sees that disk
@@ -361,9 +366,10 @@ class PauseMemory:
                         each.unlink(missing_ok=True)
 
 
-def _read(file: Path) -> Scoped | None:
+def _read(file: Path) -> _Stops:
     try:
-        stored = _PAUSE.validate_json(file.read_bytes())
+        pause, budgets = _STOPS.validate_json(file.read_bytes())
     except (OSError, ValueError):  # pydantic's ValidationError is a ValueError
-        return None
-    return Scoped(Factor(0.0, f"full when this broker stopped: {stored.factor.cause}"), stored.affected)
+        return None, ()
+    was = "full when this broker stopped: "
+    return pause and Scoped(Factor(0.0, was + pause.factor.cause), pause.affected), budgets

@@ -55,7 +55,7 @@ class VolumeEvaluation:
         self._guard, self._limits = guard, limits
         self._pauses, self._pauses_of_budgets = Pauses(guard), Pauses(guard)
         self._last: tuple[ClusterVolumes, Scoped] | None = None
-        #: The budgets with factors below 1; None: not known yet, e.g. in the first moments.
+        #: The budgets with factors below 1, also while no budgets are known; None: none were known since the start.
         self.slowed_budgets: tuple[SlowedBudget, ...] | None = None
         self._left_out = LoggedOnce(log, clock=clock)
 
@@ -93,9 +93,7 @@ class VolumeEvaluation:
         of_budgets: Failure | None = None
         self._limits.show(policy, judged)
         # Judge budgets only if they have changed: there may be 1,000, and this broker's volumes change with each look.
-        if answer.budgets is None:
-            self.slowed_budgets = None
-        elif last is None or answer.budgets != last[0].budgets:
+        if answer.budgets is not None and (last is None or answer.budgets != last[0].budgets):
             budgets, of_budgets = self._pauses_of_budgets.judge(policy, share, answer.budgets)
             failed = {budget.name for budget in answer.budgets} - {each.volume.name for each in budgets}
             kept = tuple(slowed for slowed in self.slowed_budgets or () if slowed.name in failed)

@@ -20,11 +20,10 @@ from quotahost.api import Context
 from quotahost.base.background import Clock
 from quotahost.kafka.follower import Follower
 from quotahost.model import Volume
-from quotahost.model.budgets import Budget, Part, as_volume, in_cluster
+from quotahost.model.budgets import Budget, as_volume, in_cluster
 from quotahost.records.budgets import LatestBudgets
 from quotahost.records.topics import QUOTAS
 
-_NOWHERE: Final = Part(0, frozenset())
 _SILENCE: Final = 3600.0  # seconds without a record of a quota after which the topic is read again
 #: Seconds from the end of a broker's service until this broker has read the bytes of the new leaders.
 _TAKEN_OVER: Final = 13.0
@@ -82,8 +81,8 @@ class Budgets:
             self._at_least = held
             used = self._taken(budgets, told, now)
             # A budget is raised by a record of this topic, so the fence must not turn back writers to this topic.
-            topics = {name: parts.get(name, _NOWHERE).topics - {self._topic} for name in budgets}
-            self._made = of, tuple(as_volume(budgets[name], used[name], topics[name], share) for name in budgets)
+            here = {name: part.topics - {self._topic} for name, part in parts.items()}
+            self._made = of, tuple(as_volume(b, used[n], here.get(n, frozenset()), share) for n, b in budgets.items())
         return self._made[1]
 
     def _taken(self, budgets: Mapping[str, Budget], told: Sequence[Used], now: float) -> dict[str, int]:
