@@ -2,13 +2,13 @@
 
 1. An operator defines a :class:`Budget`: its topics, its bytes, and whether the bytes of leaders or of all replicas
    count. :class:`Topics` finds the budgets of a topic.
-2. Each broker sums the bytes of its own replicas for each budget; :func:`in_cluster` adds the brokers' sums.
+2. Each broker sums the bytes of its own replicas for each budget; :func:`by_service` adds the brokers' sums.
 3. The host passes each budget to the policy as a volume (:func:`as_volume`). The resulting factor applies only to the
    clients that write to the budget's topics. Private.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -62,22 +62,16 @@ class Topics:
         return list({budget.name: budget for budget in of}.values())
 
 
-def in_cluster(
-    budgets: Mapping[str, Budget], brokers: Iterable[tuple[Iterable[tuple[str, int]], bool]]
-) -> dict[str, tuple[int, int]]:
-    """For each budget, the bytes used in the whole cluster, and the reported bytes that no longer count.
+def by_service(brokers: Iterable[tuple[Iterable[tuple[str, int]], bool]]) -> dict[str, list[int]]:
+    """For each budget, the bytes on brokers in service, and the bytes that brokers out of service reported last.
 
-    An entry of ``brokers`` has the bytes for each budget on a broker (or several brokers), and whether the broker is in
-    service. A broker out of service leads no partition: each of its former partitions has another leader, whose bytes
-    count, or accepts no writes. So its last report adds no bytes to a budget of leaders' bytes.
+    An entry has the bytes for each budget on a broker (or several brokers), and whether the broker is in service.
     """
-    used, gone = dict.fromkeys(budgets, 0), dict.fromkeys(budgets, 0)
+    sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for parts, serves in brokers:
         for name, part in parts:
-            if name in used:
-                counts = used if serves or budgets[name].replicas else gone
-                counts[name] += part
-    return {name: (used[name], gone[name]) for name in budgets}
+            sums[name][not serves] += part
+    return sums
 
 
 def as_volume(budget: Budget, used: int, topics: frozenset[str], soft_share: float) -> Volume:

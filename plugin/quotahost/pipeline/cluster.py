@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from quotahost.model import Limit, LimitType, Volume
+from quotahost.model.budgets import by_service
 from quotahost.model.volumes import MAX_TOPICS, byte_limits
 from quotahost.pipeline.frames import BATCH_TIME, large_of_stranger, sql
 from quotahost.records.budgets import MAX_BUDGETS
@@ -276,12 +277,8 @@ def used_budgets(brokers: Iterable[Any], running: Collection[str]) -> tuple[tupl
 
     ``running`` has the ids of the brokers in service; if it is empty, brokers with a fresh snapshot count as such.
     """
-    sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     running = frozenset(running)
-    for broker, fresh, json_text in brokers:
-        place = 0 if (broker in running if running else fresh) else 1
-        for name, part in read_budgets(json_text):
-            sums[name][place] += part
-    most = sorted(sums.items(), key=lambda budget: (-budget[1][0], budget[0]))[:MAX_BUDGETS]
+    told = ((read_budgets(text), broker in running if running else bool(fresh)) for broker, fresh, text in brokers)
+    most = sorted(by_service(told).items(), key=lambda budget: (-budget[1][0], budget[0]))[:MAX_BUDGETS]
     # Another client may claim any number of bytes, and no record can be made with a number that is out of range.
     return tuple((name, min(serving, MAX_LONG), min(others, MAX_LONG)) for name, (serving, others) in sorted(most))

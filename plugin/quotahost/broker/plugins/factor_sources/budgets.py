@@ -20,7 +20,7 @@ from quotahost.api import Context
 from quotahost.base.background import Clock
 from quotahost.kafka.follower import Follower
 from quotahost.model import Volume
-from quotahost.model.budgets import Budget, as_volume, in_cluster
+from quotahost.model.budgets import Budget, as_volume, by_service
 from quotahost.records.budgets import LatestBudgets
 from quotahost.records.topics import QUOTAS
 
@@ -86,7 +86,10 @@ class Budgets:
         return self._made[1]
 
     def _taken(self, budgets: Mapping[str, Budget], told: Sequence[Used], now: float) -> dict[str, int]:
-        before, self._used = self._used, in_cluster(budgets, told)
+        before, sums = self._used, by_service(told)
+        # A broker out of service leads no partition: each of its former partitions has another leader, whose bytes
+        # count, or accepts no writes. So its last report adds no bytes to a budget of leaders' bytes.
+        self._used = {n: (sum(sums[n]), 0) if b.replicas else (sums[n][0], sums[n][1]) for n, b in budgets.items()}
         for name, (_, gone) in self._used.items():
             used_before, gone_before = before.get(name, (0, gone))
             if gone > gone_before:
