@@ -13,7 +13,7 @@ import pytest
 from quotahost.broker.host.factor import PauseMemory
 from quotahost.broker.host.messages import Scoped
 from quotahost.model import ClusterVolumes, Factor, Volume
-from quotahost.model.volumes import Affected
+from quotahost.model.volumes import Affected, SlowedBudget
 from tests.fakes.plugin_context import OwnFloat, fails
 from tests.unit.broker.host.factor_world import EMPTY, FULL, GRACE, HALF, VALIDITY, World, cluster
 
@@ -114,19 +114,22 @@ def remembers(tmp_path: Path, pause: Scoped | None = None) -> PauseMemory:
     return PauseMemory([str(tmp_path)])
 
 
-def test_a_pause_outlives_a_restart_of_the_broker_until_the_disks_are_known(tmp_path: Path) -> None:
+def test_a_pause_and_a_used_up_budget_outlive_a_restart_of_the_broker_until_all_is_known(tmp_path: Path) -> None:
     before = World(fence=True, memory=remembers(tmp_path))
-    assert before.step(cluster(FULL)) == 0.0
+    budgets = tuple(replace(each, topics=frozenset({each.name})) for each in (FULL, HALF))
+    assert before.step(replace(cluster(FULL), budgets=budgets)) == 0.0
     before.memory.write()
     world = World(fence=True, memory=remembers(tmp_path))
-    assert world.step(cluster(EMPTY, waiting="the topic is not read yet")) == 0.0
+    assert world.step(replace(cluster(EMPTY, waiting="the topic is not read yet"), budgets=None)) == 0.0
+    assert [slowed.topics for slowed in world.shim.budgets[-1]] == [{"/full"}]
     assert world.cause == "full when this broker stopped: broker 1, volume /full"
     assert world.number("LackOfData") == 1
     world.memory.write()
     assert remembers(tmp_path).before, "another start finds it, too, while the disks aren't known"
     assert world.step(cluster(EMPTY)) == 1.0
-    assert world.number("LackOfData") == 0
+    assert (world.number("LackOfData"), world.shim.budgets[-1]) == (0, ())
     world.memory.write()
+    assert not remembers(tmp_path).budgets
     assert World(fence=True, memory=remembers(tmp_path)).step(None) == 1.0, "a PAUSE that has ended isn't remembered"
     without = World(memory=remembers(tmp_path, Scoped(Factor(0.0, "the disk"))))
     assert without.step(None) == 1.0, "without a fence, a PAUSE would mute new clients for minutes"
@@ -166,8 +169,9 @@ def test_a_pause_that_an_earlier_host_ended_does_not_come_back(tmp_path: Path, i
     pause = Scoped(Factor(0.0, "the disk"), Affected({"t": "the disk"}, frozenset({"t"})))
     # The disks' thread writes the file after its next look; a new host reads it before the previous host has ended.
     memory = remembers(tmp_path, pause)
+    memory.budgets = (SlowedBudget("orders", 0.0, frozenset({"t"})),)
     world = World(True, Scoped(Factor(in_force, "the host before")), memory, factor__scope="topics")
-    assert world.step(None) == begins
+    assert (world.step(None), world.shim.budgets) == (begins, [])
     assert world.shim.last.affected is None
 
 

@@ -2,12 +2,10 @@
 
 import logging
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from quotahost.broker.host.factor import PauseMemory
 from quotahost.broker.host.messages import Scoped
 from quotahost.model import ClusterVolumes, Factor, QuotaType, Volume
 from quotahost.model.budgets import Budget, as_volume
@@ -133,26 +131,6 @@ def test_a_budget_that_the_policy_fails_for_keeps_its_factor_and_others_get_thei
     assert budgets(world, 0, 100) == {"orders": 0, "logs": 0}
     world.policy.fails = set()
     assert budgets(world, 0, 0) == {}
-
-
-def test_a_used_up_budget_stops_its_writers_from_the_next_start_of_the_broker_on(tmp_path: Path) -> None:
-    def memory() -> PauseMemory:
-        return PauseMemory([str(tmp_path)])
-
-    unknown = ClusterVolumes((EMPTY,), budgets=None)
-    world = World(fence=True, memory=memory())
-    assert budgets(world, 100, 60) == {"orders": 0, "logs": 0.4}
-    for _ in range(2):  # the next start finds it, too, while the budgets aren't known
-        world.memory.write()
-        world = World(fence=True, memory=memory())
-        world.step(unknown)
-        assert [(each.name, each.factor) for each in world.shim.budgets[-1]] == [("orders", 0)]
-    second = World(True, Scoped(Factor(1.0)), memory())
-    second.step(unknown)
-    assert second.shim.budgets == [], "Java has the budgets of the host before"
-    assert budgets(world, 0, 60) == {"logs": 0.4}
-    world.memory.write()
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_each_change_of_a_budgets_state_is_logged_once_with_its_name(caplog: pytest.LogCaptureFixture) -> None:
