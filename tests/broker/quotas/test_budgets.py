@@ -68,10 +68,6 @@ def factor(node: KafkaNode) -> float:
     return gauge(node, f"Budget,name={BUDGET}", "Factor")
 
 
-def explained(node: KafkaNode) -> str:
-    return explain_client(node, "alice", "there")[1]
-
-
 def upgrade(node: KafkaNode) -> None:
     alter_broker_config(node, {PREFIX + "python.generation": "next"})
 
@@ -98,7 +94,7 @@ def test_its_writers_alone_are_slowed_stopped_and_let_go_on(node: KafkaNode, cli
     with there, beside, elsewhere:
         eventually(lambda: 0 < factor(node) < 0.7)
         assert state(node) == OPEN  # the state of the volumes
-        eventually(lambda: f"uses the budget {BUDGET} of 20,000,000 bytes" in explained(node))
+        eventually(lambda: f"uses the budget {BUDGET} of 20,000,000 bytes" in explain_client(node, "alice", "there")[1])
         wait_for_rate(FULL_RATE, elsewhere, since=begin)
 
         apply(client, file, "2M")  # less than the topics have already
@@ -111,7 +107,7 @@ def test_its_writers_alone_are_slowed_stopped_and_let_go_on(node: KafkaNode, cli
         assert attempt(node.client_config("alice", "new"), "orders.us") == "NOT_ENOUGH_REPLICAS"
         assert attempt(node.client_config("alice", "new"), "other") is None
         words = "of 2.00 MB are used in the cluster; the largest on this broker: orders.eu ("
-        eventually(lambda: "turned back" in (told := explained(node)) and words in told)
+        eventually(lambda: "turned back" in (told := explain_client(node, "alice", "there")[1]) and words in told)
 
     delete_topics(node, "orders.eu")
     eventually(lambda: factor(node) == 1)

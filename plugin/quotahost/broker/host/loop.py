@@ -149,7 +149,7 @@ class Host:
         self._broker.refresh(settings)
         self._hide(before)  # again, because refresh() may have changed the login of the plugins' client
         self._look_at_disks()
-        if plugins.factor_source is not None or self._pause_memory.before:
+        if plugins.factor_source is not None or self._pause_memory.before or self._pause_memory.budgets:
             self._disks()  # for any source: the disk monitor's thread stores a PAUSE for the next start, or removes it
         self._exemptions = Exemptions(settings, self._broker.properties(), self._broker.principals)
         if self._notifier.cluster:

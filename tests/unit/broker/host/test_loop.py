@@ -89,10 +89,14 @@ def test_the_next_start_knows_of_a_pause_also_by_a_source_that_looks_at_no_disk_
     eventually(lambda: PauseMemory([str(tmp_path)]).before)
 
 
-def test_a_broker_that_starts_without_a_factor_source_forgets_the_pause_in_which_it_stopped(tmp_path: Path) -> None:
-    file = tmp_path / PauseMemory.FILE
-    file.write_text('[{"factor": {"value": 0, "cause": "broker 1, volume /d"}, "affected": null, "full": true}, []]')
-    assert PauseMemory([str(tmp_path)]).before
+PAUSE = '[{"factor": {"value": 0, "cause": "broker 1, volume /d"}, "affected": null, "full": true}, []]'
+
+
+@pytest.mark.parametrize("stops", [PAUSE, '[null, [{"name": "orders", "factor": 0, "topics": ["orders"]}]]'])
+def test_a_broker_that_starts_without_a_factor_source_forgets_whom_it_stopped(tmp_path: Path, stops: str) -> None:
+    (file := tmp_path / PauseMemory.FILE).write_text(stops)
+    before = PauseMemory([str(tmp_path)])
+    assert before.before or before.budgets
     shim = FakeShim({"supplier": "static"}, {"node.id": "1", "log.dirs": str(tmp_path)}, pace=1)
     shim.idle()
     serve(shim)
