@@ -135,9 +135,11 @@ class LoggedOnce:
         else:
             self.healed()
 
-    def healed(self) -> bool:
-        """End the fault, so that the next fault is logged. Return True if this fault was logged."""
+    def healed(self, text: str = "", *arguments: object) -> bool:
+        """End the fault, so that the next fault is logged. If this fault was logged, log its end, and return True."""
         if self._logged is False:
             self._limit.leave_out()
         logged, self._logged = self._logged, None
+        if logged and text:
+            self._log.info(text, *arguments)
         return bool(logged)

@@ -61,8 +61,7 @@ class Connection:
     def answers(self) -> None:
         """End the fault: the cluster answers this client, although the topic to read may still be absent."""
         self.fault = ""
-        if self._fault.healed():
-            self._context.log.warning("connected again")
+        self._fault.healed("connected again")
 
     def works(self) -> None:
         self.answers()

@@ -48,8 +48,7 @@ class ClusterPoll:
                 self._fault.report(self._failure, error)
         else:
             self.answered = True
-            if self._fault.healed():
-                self._context.log.warning("the cluster answers again")
+            self._fault.healed("the cluster answers again")
 
 
 _PERIOD: Final = 5.0  # seconds

@@ -36,19 +36,22 @@ def test_work_that_takes_long_comes_seldom(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_fault_that_comes_and_goes_or_lasts_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     clock = Clock(0.0)
     flutters, lasts = (LoggedOnce(logging.getLogger("test"), clock=clock) for _ in range(2))
     for _ in range(3):
         lasts.report("first")
-    assert lasts.healed()
+    assert lasts.healed("first is over")
     for _ in range(3):
         lasts.report("second")
     for turn in range(1_000):
         for _ in range(2):
             flutters.report("lost %d", turn)
-        flutters.healed()
+        flutters.healed("found")
         clock.now += 0.1
     for text in ("second", "third"):  # the fault has not healed in between
         clock.now += 61
         lasts.report(text)
-    assert caplog.messages == ["first", "lost 0", "lost 600 (599 similar lines were left out before)", "second"]
+    assert [line.message for line in caplog.records if line.levelname == "INFO"] == ["first is over", "found", "found"]
+    warned = [line.message for line in caplog.records if line.levelname == "WARNING"]
+    assert warned == ["first", "lost 0", "lost 600 (599 similar lines were left out before)", "second"]

@@ -218,6 +218,7 @@ def test_answers_are_handed_on_and_while_the_cluster_is_silent_the_last_holds(
 ) -> None:
     """If the cluster has answered once, its silence is logged even within startup.grace."""
     monkeypatch.setattr(registered_brokers, "_PERIOD", 0.002)
+    caplog.set_level("INFO")
     broker, answers = FakeBroker(), list[Mapping[str, bool]]()
     registered = RegisteredBrokers(context(broker, startup__grace="1h"), answers.append)
     assert not registered.answered

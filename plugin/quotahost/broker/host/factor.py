@@ -172,8 +172,8 @@ class FactorLoop:
 
     def _show(self, lacking: bool, unknown: bool) -> None:
         self._shown.show({"": {"LackOfData": float(lacking), "Unknown": float(unknown)}})
-        if not unknown and self._unknown.healed():
-            log.info("everything is known again")
+        if not unknown:
+            self._unknown.healed("everything is known again")
 
 
 def _line(text: str) -> str:
@@ -227,8 +227,8 @@ class TypedSources:
             slowing = self._slowing[name] if name in asked else self._slowing.pop(name)
             if factor.value < 1:
                 slowing.report("%s: THROTTLE, factor %s (%s)", name, show_factor(factor.value), factor.cause)
-            elif slowing.healed():
-                log.info("%s: OPEN, factor 1", name)
+            else:
+                slowing.healed("%s: OPEN, factor 1", name)
         smallest: dict[QuotaType, Factor] = {}
         for name, _, types in sources:
             for quota_type in types:

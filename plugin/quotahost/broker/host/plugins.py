@@ -110,7 +110,7 @@ class Guard:
         # A copy, because the thread of a task that a live change has left behind may report meanwhile.
         faults = list(self._faults.get((plugin, what), {}).values())
         if sum(fault.healed() for fault in faults):  # sum() and not any(), so that every fault heals
-            log.warning("plugin %s works again in %s", plugin, what)
+            log.info("plugin %s works again in %s", plugin, what)
 
 
 # ---- all plugins of one configuration --------------------------------------------------------------------------

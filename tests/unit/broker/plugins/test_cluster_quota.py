@@ -201,6 +201,7 @@ def test_shares_of_other_brokers_and_clusters_and_malformed_records_are_ignored(
 
 
 def test_shares_that_stop_and_come_back_are_logged_once_each(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     world.shares(3.5e6)
     world.plugin.record(b"1", None, True)
     world.broker.usages = ConnectionError("not now")

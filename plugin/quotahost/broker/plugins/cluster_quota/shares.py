@@ -258,7 +258,6 @@ class ClusterQuota:
             if number < math.inf:
                 self._context.metrics.gauge("Shares", "", attribute, number)
         if age <= validity:
-            if self._stale.healed():
-                self._context.log.warning("fresh shares arrive again")
+            self._stale.healed("fresh shares arrive again")
         elif shares:  # before the first shares, nothing is logged
             self._stale.report("no fresh shares from the pipeline: each broker gives 1/%d of each quota", brokers)

@@ -287,5 +287,5 @@ class Prometheus:
                 self._fault.report(
                     "prometheus %s does not know all volumes: %s", self._host, "; ".join(volumes.unknown)
                 )
-            elif self._fault.healed():
-                self._context.log.warning("prometheus %s knows all volumes again", self._host)
+            else:
+                self._fault.healed("prometheus %s knows all volumes again", self._host)

@@ -52,7 +52,7 @@ class PublishVolumes:
         if age > longest.total_seconds():
             self._silence.report("the disks don't answer, or this broker stood still; no snapshot until they answer")
             return None
-        self._silence.healed()
+        self._silence.healed("the disks answer again")
         # The disks have not answered yet. So soon after the start, this is no fault.
         if disks is None:
             return None

@@ -65,7 +65,7 @@ final class Lease {
         if (silent == logged) return;
         logged = silent;
         if (silent) LOG.error("{}. Quotas already known stay in force; new clients share the newcomers' limit", cause(""));
-        else LOG.warn("The Python host answers again: its factor is in force");
+        else LOG.info("The Python host answers again: its factor is in force");
     }
 
     /** Returns why the fallback is in force; before that the cause of the host's factor, and the host's silence if it is silent. */
