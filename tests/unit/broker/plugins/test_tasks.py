@@ -154,10 +154,6 @@ def filled(consumed: int, **more: Any) -> Snapshot:
     return snapshot(replace(SMALL, consumed=consumed, **more))
 
 
-def limited(consumed: int) -> Snapshot:
-    return snapshot(replace(SMALL, consumed=consumed), hard=AT_HALF)
-
-
 OTHER, EMPTY = Volume("1", "/e", 100, 1), Volume("1", "/z", 0, 0)
 
 
@@ -176,9 +172,9 @@ OTHER, EMPTY = Volume("1", "/e", 100, 1), Volume("1", "/z", 0, 0)
         (filled(1), filled(1, capacity=1_000_001), True),
         (snapshot(SMALL), snapshot(SMALL, hard=AT_HALF), True),
         (filled(1), filled(1, soft=AT_HALF), True),
-        (limited(499_999), limited(500_000), True),
-        (limited(500_000), limited(499_999), True),
-        (limited(500_001), limited(500_002), False),
+        (filled(499_999, hard=AT_HALF), filled(500_000, hard=AT_HALF), True),
+        (filled(500_000, hard=AT_HALF), filled(499_999, hard=AT_HALF), True),
+        (filled(500_001, hard=AT_HALF), filled(500_002, hard=AT_HALF), False),
         (filled(500_000, soft=AT_HALF), filled(500_001, soft=AT_HALF), True),  # above the soft limit, not at it
         (filled(999_999, soft=AT_HALF), filled(1_000_000, soft=AT_HALF), True),  # the volume is full
         (snapshot(EMPTY), snapshot(EMPTY), False),
