@@ -71,7 +71,7 @@ final class Lease {
     /** Returns why the fallback is in force; before that the cause of the host's factor, and the host's silence if it is silent. */
     String cause(String ofHost) {
         if (!expired && ageSeconds() < NOTICED_SECONDS) return ofHost;
-        String silence = "The Python host has been silent for %d ms (validity %d ms): %sfallback.action=%s holds until it answers again"
+        String silence = "The Python host has been silent for %s ms (validity %s ms): %sfallback.action=%s holds until it answers again"
                 .formatted(Math.round(ageSeconds() * 1_000), validityMs, expired ? "" : "then ", action);
         return expired || ofHost.isEmpty() ? silence : ofHost + "; " + silence;
     }
