@@ -50,7 +50,9 @@ def _name(name: str, source: str) -> Iterator[str]:
             yield "\n".join(["| attribute | type, or value | meaning |", "|---|---|---|", *fields])
         for each in node.body:
             said = ast.get_docstring(each) if isinstance(each, ast.FunctionDef) else None
-            if isinstance(each, ast.FunctionDef) and said and (each.name == "__init__" or each.name[0] != "_"):
+            if not isinstance(each, ast.FunctionDef) or not said or said.startswith("Private"):
+                continue
+            if each.name == "__init__" or each.name[0] != "_":
                 form = _signature(each).replace("__init__", name, 1).removesuffix(" -> None" * (each.name[0] == "_"))
                 yield f"- `{form}`\n\n" + indent(_text(said), "  ")
     else:
@@ -76,10 +78,20 @@ def _value(node: ast.stmt) -> ast.expr:
 def _fields(owner: ast.ClassDef, source: str) -> Iterator[str]:
     for node in owner.body:
         for name in names(node) if isinstance(node, ast.Assign | ast.AnnAssign) else ():
-            kind = ast.unparse(_value(node)).replace("|", "\\|")
+            kind = (ast.unparse(_value(node)) + _default(node)).replace("|", "\\|")
             said = comment(node, source)
             if not name.startswith("_") and "Private" not in said:
                 yield f"| `{name}` | `{kind}` | {said} |"
+
+
+def _default(node: ast.stmt) -> str:
+    """`` = DEFAULT`` if an attribute with a type has a default that is a plain value."""
+    value = node.value if isinstance(node, ast.AnnAssign) else None
+    if isinstance(value, ast.Call):  # dataclasses.field()
+        value = next((keyword.value for keyword in value.keywords if keyword.arg == "default"), None)
+    if value is None or any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(value)):
+        return ""
+    return f" = {ast.unparse(value)}"
 
 
 def comment(node: ast.stmt, source: str) -> str:

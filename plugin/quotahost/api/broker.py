@@ -16,9 +16,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
-from quotahost.model import Client, ClientUse, ClusterVolumes, LogDir, Look, Volume
+from quotahost.model import Client, ClientUse, ClusterVolumes, Load, LogDir, Look, Volume
 from quotahost.model.budgets import Budget, Part
-from quotahost.model.use import Load
 
 
 class Broker(Protocol):
@@ -153,7 +152,7 @@ class Disks(Protocol):
 
     @property
     def budgets(self) -> "BudgetLook":
-        """The bytes of this broker's replicas that count for the budgets of storage."""
+        """Private: the bytes of this broker's replicas that count for the budgets of storage."""
 
     def latest(self) -> tuple[float, DiskState | None]:
         """The age of the latest state in seconds, and the state; before the first look, the seconds waited and None."""

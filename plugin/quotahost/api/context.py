@@ -74,10 +74,10 @@ class Context(Generic[SectionT_co]):
     settings: Settings
     node_id: int  # ``node.id`` of this broker
     log: logging.Logger  # writes to the broker's own log
-    #: A supplier calls this function, from any thread, when it would now return other quotas than it has returned: for
-    #: one ``principal``, one ``client_id``, both together or, if there is no argument, for all clients.
+    #: A supplier calls ``answers_changed(principal=None, client_id=None)``, from any thread, when it would now return
+    #: other quotas than it has returned: for one principal, one client-id, both together or, without any, all clients.
     answers_changed: AnswersChanged = silent
-    open_disks: Callable[[], Disks] = no_disks  # returns the host's monitor of this broker's disks; use ``disks``
+    open_disks: Callable[[], Disks] = no_disks  # Private: returns the host's monitor, for ``disks``
     broker: Broker = field(kw_only=True)  # answers questions about this broker and its cluster
     metrics: Metrics = field(kw_only=True)  # publishes the plugin's numbers
     #: Private: holds quotahost's own clients; the host closes them after the plugin's ``close``, last in, first out.

@@ -19,11 +19,11 @@ from quotahost.model.quotas import (
     Scope,
     ScopeKind,
 )
-from quotahost.model.use import ClientUse, Cluster, LimitedBy, LogDir, Look, VolumeUse
+from quotahost.model.use import ClientUse, Cluster, LimitedBy, Load, LogDir, Look, VolumeUse
 from quotahost.model.volumes import ClusterVolumes, Factor, State, Volume
 
 __all__ = [
     "DEFAULT", "MAX_RATE", "QUOTA_TYPES", "UNLIMITED", "Client", "ClientQuotaChange", "ClientUse",
-    "Cluster", "ClusterVolumes", "Default", "Factor", "Limit", "LimitType", "LimitedBy", "LogDir", "Look", "Quota",
-    "QuotaEntity", "QuotaType", "Scope", "ScopeKind", "State", "Volume", "VolumeUse",
+    "Cluster", "ClusterVolumes", "Default", "Factor", "Limit", "LimitType", "LimitedBy", "Load", "LogDir", "Look",
+    "Quota", "QuotaEntity", "QuotaType", "Scope", "ScopeKind", "State", "Volume", "VolumeUse",
 ]  # fmt: skip

@@ -1,6 +1,6 @@
 """A broker reports these values: the cluster, log directories, load, the use of quotas, and how full its volumes are.
 
-Public through :mod:`quotahost.model`, except Load, TopicUse and MeasuredVolume.
+Public through :mod:`quotahost.model`, except TopicUse and MeasuredVolume.
 """
 
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from quotahost.api.broker import texts
-from quotahost.model import Client, ClientUse, LogDir, Look
-from quotahost.model.use import Load
+from quotahost.model import Client, ClientUse, Load, LogDir, Look
 
 T = TypeVar("T")
 

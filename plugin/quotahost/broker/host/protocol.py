@@ -24,8 +24,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from quotahost.api.broker import texts
 from quotahost.broker.host.messages import Batch, ConfigRow, Event, Row, Scoped, encode, gauges, numbers_of
-from quotahost.model import Client, Factor, LogDir, QuotaType
-from quotahost.model.use import Load
+from quotahost.model import Client, Factor, Load, LogDir, QuotaType
 from quotahost.model.volumes import Affected, SlowedBudget
 from quotahost.settings.broker import Settings
 from quotahost.settings.properties import rates_of

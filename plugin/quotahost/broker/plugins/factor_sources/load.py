@@ -22,8 +22,7 @@ from typing import ClassVar, Final, Self
 from pydantic import Field, model_validator
 
 from quotahost.api import Context
-from quotahost.model import Factor, QuotaType
-from quotahost.model.use import Load
+from quotahost.model import Factor, Load, QuotaType
 from quotahost.settings import sections
 from quotahost.throttling import QuotaWindows, Tap, quota_windows
 from quotahost.units import Duration

@@ -11,8 +11,7 @@ import pytest
 from harness.loop.load import HANDLERS, TARGET, Modelled, play
 from quotahost.api import Role
 from quotahost.broker.plugins.factor_sources.load import Law, LoadSource
-from quotahost.model import Factor, LimitedBy
-from quotahost.model.use import Load
+from quotahost.model import Factor, LimitedBy, Load
 from quotahost.settings.declaration import SettingsError
 from quotahost.testing import FakeHost
 from quotahost.throttling import QuotaWindows
