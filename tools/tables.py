@@ -14,7 +14,7 @@ from quotahost.broker.host.protocol import CALLS
 from quotahost.broker.metrics import CATALOGUE, CLIENTS
 from quotahost.records.topics import GROUPS, TOPICS, AclRole
 from quotahost.settings import broker, strimzi
-from tools import api, conformance, records
+from tools import api, commands, conformance, records
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 DOCS: Final = ROOT / "docs"
@@ -100,6 +100,7 @@ TABLES: Final[dict[Path, tuple[str, Callable[[], str]]]] = {
     DOCS / "reference/metrics.md": ("metrics", _metrics),
     DOCS / "reference/records.md": ("records", records.reference),
     DOCS / "reference/api.md": ("api", api.reference),
+    DOCS / "reference/commands.md": ("commands", commands.reference),
     DOCS / "reference/host-protocol.md": ("protocol", _calls),
     DOCS / "reference/modules.md": ("modules", _modules),
     DOCS / "strimzi.md": ("strimzi", _names_of_strimzi),
