@@ -5,7 +5,7 @@ The checks use all of these samples; a plugin's own tests may use them, too.
 
 from typing import Final
 
-from quotahost.model import DEFAULT, QUOTA_TYPES, Client, ClientQuotaChange, Default, QuotaEntity, Volume
+from quotahost.model import DEFAULT, QUOTA_TYPES, Client, ClientQuotaChange, Limit, LimitType, QuotaEntity, Volume
 
 # Kafka accepts any client-id of up to 32,767 bytes; a principal may be a distinguished name.
 _ANY_CHARACTERS: Final = 'a:b\t"ü\n *?=,#\\\u2028🦉\0'
@@ -28,7 +28,7 @@ CLIENTS: Final = (
 )
 """Common and uncommon names, empty ones, and pairs that a careless separator would mix up."""
 
-_NAMES: Final[tuple[str | Default | None, ...]] = ("alice", _ANY_CHARACTERS, DEFAULT, None)
+_NAMES: Final = ("alice", _ANY_CHARACTERS, DEFAULT, None)
 _ENTITIES: Final = tuple(
     QuotaEntity(user, client_id)
     for user in _NAMES
@@ -44,10 +44,13 @@ CLIENT_QUOTAS: Final = tuple(
 )
 """Every kind of client quota set, changed twice and removed again."""
 
+_SOFT, _HARD = (Limit(LimitType.MIN_FREE_PERCENTAGE, level) for level in (20, 5))
+
 VOLUMES: Final = tuple(
-    Volume("1", "/data", capacity, int(capacity * share))
+    Volume("1", "/data", capacity, int(capacity * share), soft, hard)
+    for soft, hard in ((None, None), (_SOFT, None), (None, _HARD), (_SOFT, _HARD))
     # The largest capacity is Java's largest long, because Kafka reports sizes as longs.
     for capacity in (1, 10**9, 10**12, 2**63 - 1)
     for share in (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0, 1.01)
 )
-"""Volumes of several sizes, each from empty to fuller than its capacity (blocks reserved for root)."""
+"""Volumes of several sizes, with and without limits of their own, each from empty to fuller than its capacity."""

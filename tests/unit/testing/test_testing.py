@@ -202,6 +202,7 @@ POLICIES: list[tuple[Any, str, int]] = [
         (giving(None), "must be a number", 6),
         (lambda self, v: time.sleep(0.02), "must answer from memory", 3),
         (lambda self, v: v.consumed / max(v.capacity, v.consumed), "for the emptier", 6),
+        (lambda self, v: float(not v.soft or v.consumed < v.hard.level), "raised AttributeError", 5),  # only a soft one
         (raising(ZeroDivisionError()), "raised ZeroDivisionError", 5))),
     *((with_limits(**instead), words, number) for instead, words, number in (
         ({"hard_limit": None, "breaches_soft_limit": None}, r"lacks hard_limit\(\), breaches_soft_limit\(\)", 12),
