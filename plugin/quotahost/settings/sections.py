@@ -121,6 +121,7 @@ def _wrong(prefix: str, section: Mapping[str, str], model: type[BaseModel], deta
     # The error's text may come from the plugin, and quote another property of the section.
     secrets = secret_values(section, model)
     value = redact(section[key], secrets) if key in section else None
-    no_text = details["type"].endswith("_type") and details["input"] == section.get(key)  # a list, a mapping, a model
-    remedy = ", which no text is: its plugin must declare it by pydantic's Json" if no_text else ""
+    remedy = "; kafka-configs.sh takes brackets only by --add-config-file" if details["type"] == "json_invalid" else ""
+    if details["type"].endswith("_type") and details["input"] == section.get(key):  # a list, a mapping, a model
+        remedy = ", which no text is: its plugin must declare it by pydantic's Json"
     return Problem(prefix + key, redact(reason(details), secrets) + remedy + meaning, value)
