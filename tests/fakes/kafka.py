@@ -61,7 +61,7 @@ class FakeThread:
         argument: the follower's topic, or the function to call with the registered brokers.
         answered: see ``RegisteredBrokers``.
         has_read: see ``Follower``.
-        fault: see ``Connection``, which ``connection`` stands for.
+        fault, starting: see ``Connection``, which ``connection`` stands for.
         again: how often the follower was asked to read the topic again.
         more: the follower's further arguments.
         take: gives a record to the follower's reader, as the follower does.
@@ -73,7 +73,7 @@ class FakeThread:
         self.take = refusals_counted(context, argument, record)
         self.absent, self.begins = (named.get(name, lambda: None) for name in ("absent", "begins"))
         self.begins()
-        self.answered = self.has_read = False
+        self.answered, self.has_read, self.starting = False, False, True
         self.again, self.fault, self.connection = 0, "", self
 
     @property

@@ -152,6 +152,9 @@ class Publisher(Generic[T]):
             self._failed(self._explained(error))
 
     def _explained(self, error: KafkaError) -> KafkaError:
+        if error.code() == KafkaError._MSG_TIMED_OUT:
+            text = "the leader of {0} has confirmed no record in time; kafka-topics.sh --describe --topic {0} names it"
+            return KafkaError(error.code(), text.format(self._topic))
         return self._login.explained(error, "Write", self._topic) if self._login else error
 
     def _failed(self, error: Any) -> None:

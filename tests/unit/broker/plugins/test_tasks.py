@@ -114,7 +114,9 @@ def test_a_start_waits_for_this_brokers_part_of_budgets_until_others_would_miss_
     assert world.kafka.sent[-1].budgets == ((("b", 100),) if known else None)
 
 
-def test_nothing_is_sent_while_a_record_is_on_its_way_and_the_news_follows(world: World) -> None:
+def test_nothing_is_sent_while_a_record_is_on_its_way_and_the_news_follows(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     world.kafka.delivers = ...
     world.run()
     assert world.run(consumed=900_000, seconds=10) == 0
@@ -123,6 +125,7 @@ def test_nothing_is_sent_while_a_record_is_on_its_way_and_the_news_follows(world
     assert world.kafka.sent[-1].volumes[0].consumed == 900_000
     world.kafka.delivers = KafkaError(KafkaError._MSG_TIMED_OUT)
     assert world.run(10) > 2, "a lost record is sent again"
+    assert "the leader of __quotahost_snapshots has confirmed no record in time" in caplog.messages[0]
     assert len(world.kafka.made) > 2, "the topic is looked up each time, since it may be gone"
     assert world.kafka.made[-1] == ("__quotahost_snapshots", 2, False), "the task no longer waits for more brokers"
 

@@ -8,7 +8,6 @@ entity keeps its last quota. If the topic is read again, the quotas that it no l
 
 import math
 import threading
-import time
 from collections.abc import Callable, Collection
 from typing import ClassVar, Final
 
@@ -53,7 +52,7 @@ class ClusterQuotas:
         """
         self._context, self._changed = context, changed
         self._latest = LatestQuotas()
-        self._began, self._was_read = time.monotonic(), False
+        self._was_read = False
         self._unread = LoggedOnce(context.log)
         self._lock = threading.Lock()  # guards the next attribute
         self._named = NamedClientIds()
@@ -89,10 +88,10 @@ class ClusterQuotas:
             return self._named.of(principal)
 
     def show(self) -> None:
-        metrics, grace = self._context.metrics, self._context.settings.startup_grace.total_seconds()
+        metrics = self._context.metrics
         metrics.gauge("ClusterQuotas", "", "Entities", len(self._latest.by_name))
         metrics.gauge("ClusterQuotas", "", "Read", float(self._follower.has_read))
-        if not self._follower.has_read and time.monotonic() - self._began > grace:
+        if not self._follower.has_read and not self._follower.connection.starting:
             text = "topic %s can't be read so far: no client has a cluster-wide quota on this broker"
             self._unread.report(text, self._topic)
 
