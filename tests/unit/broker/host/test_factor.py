@@ -285,9 +285,7 @@ def test_each_change_of_state_is_counted_and_logged_once_and_its_cause_shown(cap
 
 
 @pytest.mark.parametrize("known", [EMPTY, HALF])
-def test_what_is_unknown_is_logged_where_the_state_does_not_change(
-    known: Volume, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_is_unknown_is_logged_where_no_state_changes(known: Volume, caplog: pytest.LogCaptureFixture) -> None:
     world = World(fallback__action="OPEN")
     world.step(cluster(known))
     with caplog.at_level(logging.INFO, "quotahost.factor"):

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.base.background import Clock, LineLimit
+from quotahost.base.background import Clock, LoggedOnce
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs
 from quotahost.broker.disks.topics import measure
 from quotahost.kafka.follower import Follower
@@ -101,7 +101,7 @@ class Watchers:
         self._context, self._clock = context, clock
         self._heard: deque[Watch] = deque(maxlen=_MOST_HEARD)
         self._until: dict[str, tuple[float, Watch]] = {}  # in the order of the latest record of each watcher
-        self._lines = LineLimit(1, clock)
+        self._crowd = LoggedOnce(context.log, clock=clock)
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
         """Keep a live record. The writer of an old record may be gone; if not, it writes again."""
@@ -124,11 +124,9 @@ class Watchers:
         self._until[watch.watcher] = now + watch.seconds, watch
         if displaced:
             self._context.metrics.count("Refused", "crowd", "Records")
-            if self._lines.passes():
-                self._context.log.warning(
-                    "more than %d watchers: only the latest are answered. Check which clients write to %s%s",
-                    _MOST, self._context.settings.named(WATCH), self._lines.left_out(),
-                )  # fmt: skip
+            text = "more than %d watchers: only the latest are answered. Check which clients write to %s"
+            self._crowd.report(text, _MOST, self._context.settings.named(WATCH))
+            self._crowd.healed()  # each displaced watcher counts, and the log has a line a minute
 
 
 class OpenedVolumes:
