@@ -37,7 +37,7 @@ MOST: Final = 64 * 1024 * 1024  # the most bytes of a call or its answer
 _MILLIS: Final = 1000  # calls take whole milliseconds; Python's settings and clocks are in seconds
 
 #: Java caches each set by its bytes. If 50,000 client-ids have quotas, each batch has their set: 25 ms of encoding.
-_client_ids: Final = lru_cache(4)(lambda ids: encode(sorted(ids)))
+_client_ids: Final = lru_cache(2)(lambda ids: encode(sorted(ids)))
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
