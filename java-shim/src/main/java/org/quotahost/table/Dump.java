@@ -136,7 +136,7 @@ public final class Dump {
         int type = row.type;
         Rule rule = table.factorInForce.rule();
         String user = isOfOneClient(scope) ? decoded(scope) : null;
-        String group = user == null ? null : table.marks.group(user, scope.own.clientId, rule.slowing());
+        String group = user == null ? null : table.marks.group(user, scope.own.clientId, rule.slowing(type));
         // A marked client may not have asked for its tags yet.
         Tags ofSlowed = group == null ? scope.slowedLast(rule) : scope.slowed(group);
         Reading own = row.own, slowed = row.slowed;

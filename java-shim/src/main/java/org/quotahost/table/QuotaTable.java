@@ -109,7 +109,7 @@ public final class QuotaTable {
             own = scopeOf(type, entry, isExempt).own;
         }
         Rule rule = factorInForce.rule();
-        String group = own != exempt && rule.factors(type) ? marks.group(name, clientId, rule.slowing()) : null;
+        String group = own == exempt ? null : marks.group(name, clientId, rule.slowing(type));
         Tags tags = group == null ? own : own.scope.slowed(group);
         // If a marked client gets another scope, its limit rises as if the mark began now. A mere pause begins nothing, since
         // Kafka may still have the full limit: a client that sends at it and then gets a smaller one is muted beyond max.mute.
@@ -306,7 +306,7 @@ public final class QuotaTable {
         Marks.Affected topics = next.affected();
         Fence.state(factorInForce.paused(), factorInForce.turnsBack(topics), factorInForce.inShadow(), topics,
                 factorInForce.floorBytes);
-        if (last.slowing() != null && next.slowing() == null) endMarks(null);
+        if (!last.slowed().isEmpty() && next.slowed().isEmpty()) endMarks(null);
         else if (last.affected() != topics || now - sweptAt >= BEATS_PER_SECOND) endMarks(topics);
         // After a client has changed between slowed and own tags, limits change at each beat, since its windows fill and empty.
         // The last limits were made at the last rule's beat, which may be far from this one if the watch stood still.

@@ -27,7 +27,7 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, b
      * @param aim the factor to which this factor rises; the factor itself if it stays or falls
      * @param open clients without a quota are unlimited, also while the factor rises to 1, since they have no rate to rise to
      * @param floor the lowest limit that a factor may make, in the type's unit
-     * @param multiplied factor.quota.types has the type: marked clients have slowed tags, whatever factors of single types are
+     * @param multiplied factor.quota.types has the type: marked clients have slowed tags for it; for other types they have none
      * @param fellAt the last beat before the factor fell, or before a PAUSE that the fence holds; NEVER at a factor of 1
      * @param measured stand-ins have been measured since then; before that, clients without a quota have no limit
      */
@@ -45,9 +45,9 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, b
         return (int) (windows.kafkaMs() / QuotaTable.BEAT_MS) + 1;
     }
 
-    /** Returns the topics whose writers have slowed tags; null if there are none. */
-    Affected slowing() {
-        return slowed.isEmpty() ? null : affected;
+    /** Returns the topics whose writers have slowed tags of a type; null if there are none. */
+    Affected slowing(int type) {
+        return slowed.isEmpty() || !all[type].multiplied ? null : affected;
     }
 
     boolean factors(int type) {

@@ -110,6 +110,10 @@ class DumpTest {
         assertEquals(1, dump.marks(10).size());
         String tokens = dump.client("alice", "app").toString();
         assertTrue(tokens.contains("tokens=-5.0"), "Kafka charges the bucket of the slowed tags: " + tokens);
+
+        Tables.configure(table, 10, "PRODUCE");
+        tokens = dump.client("alice", "app").toString();
+        assertTrue(tokens.contains("tokens=110.0"), "a mark changes nothing for a type that no factor multiplies: " + tokens);
     }
 
     @ParameterizedTest

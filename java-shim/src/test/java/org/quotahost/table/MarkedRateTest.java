@@ -177,6 +177,25 @@ class MarkedRateTest {
         assertEquals(0.5 * QUOTA, client.sent / 120, 0.1 * QUOTA);
     }
 
+    /**
+     * For example, load slows fetches now and then, and a budget slows producers alone. Here PRODUCE is the type that the
+     * budget's factor does not multiply.
+     */
+    @Test
+    void norAsTheFactorOfATypeComesAndGoesThatTheBudgetDoesNotSlow() {
+        Greedy client = new Greedy(false);
+        Tables.configure(client.table, 10, "FETCH");
+        client.table.budgets(List.of(Tables.budget("team", 0.5, "orders")));
+        client.run(20_000, () -> "orders");
+        for (int turn = 0; turn < 20; turn++) {
+            client.table.factorsOfTypes(new double[] {turn % 2 == 0 ? 0.95 : 1, 1, 1, 1}, new String[] {"", "", "", ""});
+            client.run(14_000, () -> "orders");
+        }
+
+        assertTrue(client.mostAhead <= 1.3 * LOOK_BACK * QUOTA, () -> "ahead by " + client.mostAhead);
+        assertTrue(client.longestMute <= MAX_MUTE_MS, () -> "muted for " + client.longestMute);
+    }
+
     /** The client's share of its limit follows the tap. Otherwise the client was muted for 185 s. */
     @Test
     void norAsTheFactorFallsSoonAfterItBeganToWriteToTheTopic() {
