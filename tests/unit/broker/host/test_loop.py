@@ -95,8 +95,6 @@ PAUSE = '[{"factor": {"value": 0, "cause": "broker 1, volume /d"}, "affected": n
 @pytest.mark.parametrize("stops", [PAUSE, '[null, [{"name": "orders", "factor": 0, "topics": ["orders"]}]]'])
 def test_a_broker_that_starts_without_a_factor_source_forgets_whom_it_stopped(tmp_path: Path, stops: str) -> None:
     (file := tmp_path / PauseMemory.FILE).write_text(stops)
-    before = PauseMemory([str(tmp_path)])
-    assert before.before or before.budgets
     shim = FakeShim({"supplier": "static"}, {"node.id": "1", "log.dirs": str(tmp_path)}, pace=1)
     shim.idle()
     serve(shim)
