@@ -27,9 +27,9 @@ from quotahost.settings.broker import Settings
 class Roster:
     """Takes snapshots in any order. Any thread may call.
 
-    A snapshot's age counts from its arrival (``quotahost.kafka.latest_record``). Its own time only decides which of two
-    snapshots is newer, with one exception. If a snapshot has just arrived and is older than the kept snapshot by more
-    than half of ``validity``, no delay is that long: its broker's clock was set back, and it replaces the kept one.
+    A snapshot's age counts from its arrival (``quotahost.kafka.latest_record``). A snapshot that has just arrived
+    replaces the kept one whatever its own time is, since its broker's clock may have been set back. If the topic is
+    read again, its partitions come in any order, and the time of their own decides which of two snapshots is newer.
 
     The roster refuses snapshots of unregistered brokers, so its size grows only with the cluster.
     """
@@ -50,7 +50,7 @@ class Roster:
         """
         with self._lock:
             before = self._latest.get(snapshot.broker)
-            if before and not self._replaces(snapshot, before, live, validity):
+            if before and not _replaces(snapshot, before.record, live):
                 return "late"
             stamps = snapshot.captured_at, live, written_ms, snapshot.age_ms
             self._latest[snapshot.broker] = self._clock.arrival(snapshot, before, validity, *stamps)
@@ -87,12 +87,11 @@ class Roster:
             elif broker != but:
                 yield Heard(broker, None)
 
-    def _replaces(self, snapshot: Snapshot, before: Arrival[Snapshot], live: bool, validity: float) -> bool:
-        older_by = (before.record.captured_at - snapshot.captured_at).total_seconds()
-        # If one look is published again because something else has changed, the snapshot with the greater age is newer.
-        if older_by < 0 or (older_by == 0 and (snapshot.age_ms or 0) > (before.record.age_ms or 0)):
-            return True
-        return live and older_by > validity / 2
+
+def _replaces(snapshot: Snapshot, kept: Snapshot, live: bool) -> bool:
+    # If one look is published again because something else has changed, the snapshot with the greater age is newer.
+    one, two = [(each.captured_at, each.age_ms or 0) for each in (snapshot, kept)]
+    return one != two if live else one > two
 
 
 class Snapshots:
