@@ -145,11 +145,9 @@ def test_whoever_may_write_to_the_topics_stops_no_pipeline_and_speaks_for_no_oth
     assert running.metric("standing_by") == 0
 
     def letters() -> list[str]:
-        return [each["reason"] for each in dead_letters(running.bootstrap)]
+        return [each["reason"] for each in dead_letters(running.bootstrap)][-22:]
 
-    # The last two records may be in a later batch.
-    eventually(lambda: letters()[-2:] == ["schema", "key"], PATIENCE)
-    assert letters().count("cluster") == 20
+    eventually(lambda: letters() == [*["cluster"] * 20, "schema", "key"], PATIENCE)
 
 
 @pytest.mark.proves("faults.clock")

@@ -251,9 +251,9 @@ WITH_BUDGETS = SAME | {"budgets": "on"}
 
 @pytest.fixture(scope="module")
 def stored(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An hour in which two brokers hold 700 bytes of a budget together, and 900 from its middle on."""
+    """An hour in which two brokers hold 700 bytes of a budget, 900 from its middle on, and invent bytes of another."""
     made = [
-        Snapshot(broker, NOON + timedelta(minutes=at), (), cluster="c", budgets=(("orders.*", used), ("logs", 5)))
+        Snapshot(broker, NOON + timedelta(minutes=at), (), cluster="c", budgets=(("orders.*", used), ("x", 2**63 - 1)))
         for at in range(60)
         for broker, used in (("1", 300 if at < 30 else 500), ("2", 400))
     ]
@@ -291,6 +291,8 @@ def test_of_more_means_than_fit_the_largest_of_each_part_is_left(spark: SparkSes
     every, some = (budget_uses(spark, made, ["orders.*"], most)[0] for most in (100, 3))
     assert [bytes for _, bytes in every.parts] == [700] * 3 + [900] * 3
     assert (some.width, [bytes for _, bytes in some.parts]) == (1800, [700, 900])
+    (invented,) = budget_uses(spark, made, ["x"], 1)
+    assert {bytes for _, bytes in invented.parts} == {2**63 - 1}, "a sum beyond Java's long is no damaged history"
 
 
 @pytest.mark.parametrize(

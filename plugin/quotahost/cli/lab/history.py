@@ -24,6 +24,7 @@ from quotahost.cli.console import begin
 from quotahost.cli.lab.curves import Bucket, BudgetUse, ClientUse, Curve, Name, Question, Report, Use, in_utc
 from quotahost.pipeline.history import BUDGETS_COLUMNS, COLUMNS, MINUTE, PART, USAGE_COLUMNS, folder
 from quotahost.pipeline.session import file_system, session
+from quotahost.records.fields import MAX_LONG
 from quotahost.units.show import show_span
 
 # The pipeline's defaults suit short batches; a report scans a long history.
@@ -141,7 +142,8 @@ def budget_uses(
     at = F.expr(f"unix_micros(at) div {width * 1e6:.0f}L * {width}D AS at")
     asked = rows.where(F.col("budget").isin(*names))
     sums = asked.groupBy("cluster", "budget", "at").agg(F.sum("bytes").alias("bytes"))
-    parts = sums.groupBy("cluster", "budget", at).agg(F.expr("bigint(max(bytes)) AS bytes"))
+    # A client that writes snapshots may claim any bytes, and Spark fails to convert a sum beyond a BIGINT.
+    parts = sums.groupBy("cluster", "budget", at).agg(F.expr(f"bigint(least(max(bytes), {MAX_LONG}D)) AS bytes"))
     by_name = _by_name(parts, 2)
     return [BudgetUse(cluster, budget, width, [row[2:] for row in of]) for (cluster, budget), of in by_name]
 
