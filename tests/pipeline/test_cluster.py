@@ -36,7 +36,7 @@ def told(broker: str, seconds: float, *volumes: dict[str, Any], **more: Any) -> 
 
 
 def query(given: DataFrame) -> DataFrame:
-    good = records.parse(given).where("error IS NULL")
+    good = records.parse(given).where("error IS NULL").fillna("home", "cluster")
     return aggregate.rollup(aggregate.state(good, WINDOW).withColumn("now", lit(NOW)), RULES)
 
 

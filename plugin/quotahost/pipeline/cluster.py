@@ -39,14 +39,13 @@ MAX_TELLERS: Final = 256
 class Rules:
     """The rules that make a broker reporting, stale, missing or forgotten."""
 
-    cluster: str  # the cluster of snapshots that don't name theirs
+    cluster: str  # the cluster of ``registered``
     validity: timedelta = timedelta(minutes=1)  # a broker is stale if its latest snapshot is older
     #: A stale broker is listed for this long. Later the record still lists its last volumes, after all others.
     expiry: timedelta = timedelta(days=1)
     #: The ids of the brokers in service, as the cluster lists them; brokers without a snapshot are missing. Empty until
     #: the cluster has answered.
     registered: Collection[str] = ()
-    topics: Collection[str] = ()  # the topics that are read, or empty for all; the state may have rows of others
 
 
 # ---- state -----------------------------------------------------------------------------------------
@@ -60,7 +59,7 @@ def state(good: DataFrame, window: timedelta) -> DataFrame:
 
     Returns:
         A row for each volume; a row without a volume for a broker that has none; no row for a removed broker. Columns:
-        broker, cluster (as in the snapshot), seen, ``first`` (true in one row of each broker), offline (log
+        broker, cluster, seen, ``first`` (true in one row of each broker), offline (log
         directories, in that row), volumeName, capacity, consumed, topics (null: all), softType, softLevel, hardType,
         hardLevel (the volume's own limit, else its broker's), ``budgets`` (JSON, in the first row), ``fillRate``
         (bytes/s, null while unknown), topic, and ``now``, the time of the batch.
@@ -139,13 +138,7 @@ def rollup(volumes: DataFrame, rules: Rules, ahead: int = 0) -> DataFrame:
 
     ``ahead`` is the ms by which Kafka's clock is ahead of the driver's clock.
     """
-    arguments = {
-        "cluster": rules.cluster,
-        "ahead": ahead,
-        "validity": rules.validity // MS,
-        "expiry": rules.expiry // MS,
-        "topics": json.dumps(sorted(rules.topics)),
-    }
+    arguments = {"ahead": ahead, "validity": rules.validity // MS, "expiry": rules.expiry // MS}
     text = sql("rollup", worst=MAX_WORST, tellers=MAX_TELLERS)
     # The state has one partition. coalesce tells Spark so, and Spark doesn't shuffle the rows again.
     # SQL text with parameters takes less than half the time of the same query built from Column objects.

@@ -69,7 +69,7 @@ class Job:
         )  # fmt: skip
         supervisor = self._supervisor = Supervisor(progress, partial(set_checkpoint_aside, spark, options.checkpoint))
         publisher = self._publisher = Publisher(
-            Rules(cluster, options.validity, options.expiry, topics=tuple(clusters)), leadership, clock, progress, tick,
+            Rules(cluster, options.validity, options.expiry), leadership, clock, progress, tick,
             lambda record: producer.send(volumes, record.cluster.encode(), encode(record)), send_tick,
             supervisor.caught_up,
         )  # fmt: skip

@@ -90,7 +90,7 @@ class Queries:
         for topic, cluster in self._clusters.items():
             if cluster == self._own:
                 good = cut_strangers(good, topic, self.listed)
-        return self._start_complete("volumes", state(good, self._options.fill_window), publish)
+        return self._start_complete("volumes", state(good, self._options.fill_window), list(self._clusters), publish)
 
     def registered(self, brokers: Collection[str]) -> None:
         """Take the ids of the brokers that the own cluster lists now."""
@@ -106,12 +106,7 @@ class Queries:
         # Only brokers that the cluster has listed get shares, so large records of other brokers are dropped.
         good = good.where(~large_of_stranger(self._usage, "brokerId", self.listed))
         latest = self._spark.sql(sql("usage"), good=good)
-
-        def of_topic(frame: DataFrame, number: int) -> None:
-            # The state may have rows of a topic that is no longer read, so the topic is checked here.
-            publish(frame.where(F.col("topic") == self._usage), number)
-
-        return self._start_complete("shares", latest, of_topic, SHARES_EVERY)
+        return self._start_complete("shares", latest, [self._usage], publish, SHARES_EVERY)
 
     def dead_letters(self) -> StreamingQuery:
         text = sql("refused", value_bytes=MAX_VALUE, key_bytes=MAX_KEY)
@@ -166,10 +161,14 @@ class Queries:
         return raw.selectExpr("key", "value", "topic", "partition", "offset", dated)
 
     def _start_complete(
-        self, name: str, rows: DataFrame, publish: Batch, least: timedelta = timedelta()
+        self, name: str, rows: DataFrame, topics: list[str], publish: Batch, least: timedelta = timedelta()
     ) -> StreamingQuery:
+        def of_topics(frame: DataFrame, number: int) -> None:
+            # The state may have rows of a topic that is no longer read; they would count each broker a second time.
+            publish(frame.where(F.col("topic").isin(topics)), number)
+
         # Each batch outputs all rows, not only changed rows, because a broker that falls silent changes no row.
-        return self._start(name, rows.writeStream.outputMode("complete").foreachBatch(in_a_line(publish)), least)
+        return self._start(name, rows.writeStream.outputMode("complete").foreachBatch(in_a_line(of_topics)), least)
 
     def _start(self, name: str, writer: Any, least: timedelta) -> StreamingQuery:
         self._pool(name)

@@ -1,11 +1,9 @@
 -- This query reduces the volumes of all brokers to a few rows for each cluster, with the columns of Kind in
 -- pipeline/cluster.py: one row for the volumes with the same capacity and limits. The fullest is the nearest to any limit.
 WITH timed AS (
-  SELECT *, coalesce(nullif(cluster, ''), :cluster) AS clusterId, unix_millis(now) + :ahead AS at
-  -- The state may have rows of a topic that is no longer read; they would list each broker a second time, as stale.
-  FROM {state} WHERE :topics = '[]' OR array_contains(from_json(:topics, 'ARRAY<STRING>'), topic)),
+  SELECT *, unix_millis(now) + :ahead AS at FROM {state}),
 listed AS (  -- these are columns, because Spark doesn't compile expressions inside an aggregate
-  SELECT clusterId AS cluster, broker, seen, offline, budgets,
+  SELECT cluster, broker, seen, offline, budgets,
     -- An expired broker is neither counted nor named; only its last volumes are kept.
     seen < timestamp_millis(at - :expiry) AS expired, first AND seen >= timestamp_millis(at - :expiry) AS first,
     capacity, consumed, softType, softLevel, hardType, hardLevel, at, topics,
