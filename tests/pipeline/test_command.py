@@ -33,8 +33,6 @@ from quotahost.pipeline.options import Options, OptionsError, as_text, options
 from quotahost.records.topics import COMPACTED
 
 SECRET = "hunter2-very-secret"
-
-
 GIVEN = {"bootstrap": "a:1", "checkpoint": "/x"}
 
 

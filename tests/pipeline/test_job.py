@@ -2,10 +2,10 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
 
 import pytest
 from pyspark.sql import SparkSession
@@ -72,10 +72,7 @@ class Running:
     def tells(self, broker: str, capacity: int, consumed: int, **more: object) -> Callable[[], None]:
         return lambda: self.brokers.publish(broker, [volume("/a", capacity, consumed)], **more)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self._stop.set()
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
@@ -83,7 +80,7 @@ class Running:
 
 @pytest.fixture(scope="module")
 def running(spark: SparkSession, node: KafkaNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with Running(spark, node, tmp_path_factory.mktemp("pipeline")) as running:
+    with closing(Running(spark, node, tmp_path_factory.mktemp("pipeline"))) as running:
         # The first batches of the other queries take long; they run while the tests wait for something else.
         running.brokers.use("1")
         running.brokers.write("7", b"{nonsense")

@@ -293,8 +293,8 @@ def test_of_a_broker_that_is_not_listed_little_of_a_large_snapshot_is_remembered
     by_broker = {"1": large, "9": large.replace(b'"1"', b'"9"'), "8": snapshot("8", NOW, GOOD), "7": None}
     given = [record(n, broker, value) for n, (broker, value) in enumerate(by_broker.items())]
     given.append(record(4, "9", by_broker["9"], topic="mirrored"))
-    good = records.parse(frame(spark, given)).where("error IS NULL")
-    rows = aggregate.cut_strangers(good, "snapshots", ["1", "2"]).orderBy("offset").collect()
+    good = records.parse(frame(spark, given), CLUSTERS).where("error IS NULL")
+    rows = aggregate.cut_strangers(good, "home", ["1", "2"]).orderBy("offset").collect()
     listed, stranger, small, removed, mirrored = [row["s"] for row in rows]
     assert (listed, small, mirrored) == tuple(good.orderBy("offset").collect()[n]["s"] for n in (0, 2, 4))
     assert removed is None or removed["volumes"] is None

@@ -11,7 +11,9 @@ from pyspark.sql import SparkSession
 
 from harness.system.waiting import eventually
 from quotahost.pipeline.monitoring import Progress
+from quotahost.pipeline.session import close_idle_callbacks
 from quotahost.pipeline.supervisor import ATTEMPTS, Supervisor, set_checkpoint_aside
+from tests.pipeline.records import Log, record
 
 
 class Query:
@@ -193,6 +195,17 @@ def test_of_the_checkpoints_set_aside_the_latest_is_kept(spark: SparkSession, tm
     assert before.is_dir(), "the old checkpoint is kept if there is no other"
     (tmp_path / "volumes").mkdir()
     assert set_checkpoint_aside(spark, str(tmp_path), "volumes") == str(*tmp_path.iterdir())
+
+
+def test_ended_queries_leave_no_threads_in_which_they_called_python(spark: SparkSession, tmp_path: Path) -> None:
+    """On a history's disk that is full for a night, three queries are started again each 30 s."""
+    log = Log(tmp_path / "in")
+    log.write(record(0, "1", b"{}"))
+    for _ in range(3):
+        writer = log.stream(spark).writeStream.foreachBatch(lambda *_: None)
+        writer.trigger(availableNow=True).start().awaitTermination()
+    left = threading.active_count()
+    eventually(lambda: (close_idle_callbacks(spark), threading.active_count() <= left - 3)[1])
 
 
 def test_a_disk_that_hangs_under_one_query_holds_up_no_other(world: World, caplog: pytest.LogCaptureFixture) -> None:

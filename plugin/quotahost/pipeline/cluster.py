@@ -67,8 +67,8 @@ def state(good: DataFrame, window: timedelta) -> DataFrame:
     return good.sparkSession.sql(sql("state", window=window // MS, max_name=MAX_NAME, now=BATCH_TIME), good=good)
 
 
-def cut_strangers(good: DataFrame, topic: str, listed: Collection[str]) -> DataFrame:
-    """Return the good rows; large snapshots of ``topic`` are cut if the cluster doesn't list their broker.
+def cut_strangers(good: DataFrame, own: str, listed: Collection[str]) -> DataFrame:
+    """Return the good rows; large snapshots of the cluster ``own`` are cut if it doesn't list their broker.
 
     Either another client invented that broker, or the broker is down and its full disk still counts. So the MAX_LISTED
     volumes with the least free shares stay, without topics, which stands for all topics, and without budgets.
@@ -82,7 +82,8 @@ def cut_strangers(good: DataFrame, topic: str, listed: Collection[str]) -> DataF
     offline = F.expr(f"slice(transform(s.offlineLogDirs, d -> left(d, {MAX_NAME})), 1, {MAX_LISTED})")
     cut = F.col("s").withField("volumes", volumes).withField("offlineLogDirs", offline)
     cut = cut.withField("budgets", F.lit(None).cast("STRING"))
-    return good.withColumn("s", F.when(large_of_stranger(topic, "broker", listed), cut).otherwise(F.col("s")))
+    strangers = (F.col("cluster") == own) & large_of_stranger("broker", listed)
+    return good.withColumn("s", F.when(strangers, cut).otherwise(F.col("s")))
 
 
 # ---- one row for each kind of volumes --------------------------------------------------------------

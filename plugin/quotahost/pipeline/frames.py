@@ -58,16 +58,15 @@ def seen_at(stated_ms: str, validity: timedelta) -> str:
     return f"timestamp_millis(unix_millis(timestamp) - ({delay}))"
 
 
-def large_of_stranger(topic: str, broker: str, listed: Collection[str]) -> Column:
-    """Return whether a record is larger than MAX_OF_STRANGER, and its broker isn't listed by the cluster.
+def large_of_stranger(broker: str, listed: Collection[str]) -> Column:
+    """Return whether a record is larger than MAX_OF_STRANGER, and the cluster doesn't list its ``broker`` (a column).
 
-    A client that may write to a topic can invent brokers, and a query's state keeps each of them; this function bounds
-    their size. ``topic`` belongs to the cluster that lists its brokers; ``broker`` is the column with the broker's id.
+    A client that may write to a topic can invent brokers, and a query's state keeps each: this bounds their size.
     """
     ids = F.from_json(F.lit(json.dumps(sorted(listed))), "ARRAY<STRING>")
-    large = F.octet_length("value") > MAX_OF_STRANGER
     # A tombstone has no length, hence coalesce.
-    return F.coalesce((F.col("topic") == topic) & large & ~F.array_contains(ids, F.col(broker)), F.lit(False))
+    large = F.coalesce(F.octet_length("value") > MAX_OF_STRANGER, F.lit(False))
+    return large & ~F.array_contains(ids, F.col(broker))
 
 
 # ---- where rows go ---------------------------------------------------------------------------------

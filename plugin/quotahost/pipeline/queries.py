@@ -30,6 +30,7 @@ from quotahost.pipeline.cluster import cut_strangers, state
 from quotahost.pipeline.frames import BATCH_TIME, Batch, in_a_line, kafka_sink, large_of_stranger, spark_options, sql
 from quotahost.pipeline.monitoring import DEAD_LETTERS
 from quotahost.pipeline.options import Options
+from quotahost.pipeline.session import close_idle_callbacks
 from quotahost.pipeline.snapshots import parse
 from quotahost.records.fields import MS
 from quotahost.records.topics import REFUSED, TICKS, USAGE
@@ -87,9 +88,7 @@ class Queries:
         raw = self._read((*self._clusters, ticks), self._task())
         # A tick only causes a batch, so its row is dropped.
         good = parse(raw, self._clusters, self._options.validity).where(f"error IS NULL AND topic <> '{ticks}'")
-        for topic, cluster in self._clusters.items():
-            if cluster == self._own:
-                good = cut_strangers(good, topic, self.listed)
+        good = cut_strangers(good, self._own, self.listed)
         return self._start_complete("volumes", state(good, self._options.fill_window), list(self._clusters), publish)
 
     def registered(self, brokers: Collection[str]) -> None:
@@ -104,7 +103,7 @@ class Queries:
         recent = f"unix_millis(ts) >= unix_millis({BATCH_TIME}) - {expiry}"
         good = self._usage_records(self._task()).where("error IS NULL").where(recent)
         # Only brokers that the cluster has listed get shares, so large records of other brokers are dropped.
-        good = good.where(~large_of_stranger(self._usage, "brokerId", self.listed))
+        good = good.where(~large_of_stranger("brokerId", self.listed))
         latest = self._spark.sql(sql("usage"), good=good)
         return self._start_complete("shares", latest, [self._usage], publish, SHARES_EVERY)
 
@@ -118,7 +117,7 @@ class Queries:
 
     def record(self, part: str, directory: str) -> StreamingQuery:
         """Start the query that appends a part of the history, in ``directory`` or beside it."""
-        self._pool("history")
+        self._prepare("history")
         if part == history.USAGE:
             records = self._usage_records(_TASK_THAT_CAN_WAIT, _TIMES_AS_MANY)
         else:
@@ -171,13 +170,14 @@ class Queries:
         return self._start(name, rows.writeStream.outputMode("complete").foreachBatch(in_a_line(of_topics)), least)
 
     def _start(self, name: str, writer: Any, least: timedelta) -> StreamingQuery:
-        self._pool(name)
+        self._prepare(name)
         # Spark's default trigger starts a batch as soon as a record arrives; a batch costs the same whatever its size.
         every = f"{round(max(least, self._options.interval) / MS)} milliseconds"
         writer = writer.queryName(name).option("checkpointLocation", place(self._options.checkpoint, name))
         query: StreamingQuery = writer.trigger(processingTime=every).start()
         return query
 
-    def _pool(self, name: str) -> None:
-        """Set the scheduler's pool of the queries that this thread starts next."""
-        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", name)
+    def _prepare(self, pool: str) -> None:
+        """Set the scheduler's pool of the query that this thread starts next, and close what ended queries left."""
+        close_idle_callbacks(self._spark)
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)

@@ -134,6 +134,15 @@ def hadoop(spark: SparkSession) -> Any:
     return java._jsc.hadoopConfiguration()
 
 
+def close_idle_callbacks(spark: SparkSession) -> None:
+    """Close the connections by which no thread of Java has called Python since the last call.
+
+    Py4J (``_gateway``, private) keeps one of each ended query, with a thread, and takes no more when files run out.
+    """
+    context: Any = spark.sparkContext
+    context._gateway.java_gateway_server.getCallbackClient().periodicCleanup()
+
+
 def file_system(spark: SparkSession, directory: str) -> tuple[Any, Any]:
     """Return Hadoop's file system and path of a directory, which need not be on this machine."""
     path = jvm(spark).org.apache.hadoop.fs.Path(directory)
