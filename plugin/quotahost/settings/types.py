@@ -184,7 +184,7 @@ Endpoint = Annotated[
 
 _FORM: Final = r"write NAME:RATE, such as clientA:4M, with a comma between entries, and \: and \, in a name"
 #: The possessive quantifiers keep the time proportional to the list's length, even if it has many blanks.
-_ENTRY: Final = re.compile(r"\s*+((?:\\.|[^\\:,\s]|\s++(?!:))++)\s*+:([^:,]*+)(?:,|$)", re.DOTALL)
+_ENTRY: Final = re.compile(r"\s*+((?:\\.|[^\\:,\s]|\s++(?!:))+)\s*+:([^:,]*+)(?:,|$)", re.DOTALL)
 
 
 def unescaped(name: str) -> str:
