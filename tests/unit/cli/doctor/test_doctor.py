@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -122,7 +123,7 @@ def test_there_must_be_exactly_one_jar_of_the_installed_versions(
 ) -> None:
     for version, jpype in jars_there:
         write_jar(kafka / "libs" / f"quotahost-{version}.jar", version, jpype)
-    doctor(tmp_path, 1, (words, f"quotahost install --kafka-home {kafka}"), CLASS, "--kafka-home", kafka)
+    doctor(tmp_path, 1, (words, f"quotahost install --kafka-home {quote(str(kafka))}"), CLASS, "--kafka-home", kafka)
 
 
 def environment(tmp_path: Path, *libraries: str) -> Path:
@@ -173,7 +174,7 @@ def test_java_is_run_far_from_the_working_directory_and_without_options_of_the_e
     site: Path, package: Path, kafka: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = tmp_path / "seen"
-    script(tmp_path / "bin" / "java", f"(pwd; env) >> {seen}\necho end")
+    script(tmp_path / "bin" / "java", f"(pwd; env) >> '{seen}'\necho end")
     write_jar(kafka / "libs" / "quotahost-0.1.0.jar")
     monkeypatch.chdir(tmp_path)
     for name, value in {"JAVA_HOME": ".", "JAVA_TOOL_OPTIONS": "@evil", "CLASSPATH": "."}.items():
