@@ -275,7 +275,7 @@ def test_kafka_topics_sh_does_not_try_again(nodes: dict[str, KafkaNode]) -> None
         tool = f"tool-{number}"
         (node.directory / "tool.properties").write_text(f"client.id={tool}\n")
         with limited(node, tool) as client:
-            client.mutate("create", {"big": 4}, validate_only=True)  # 3 tokens are owed, for 30 s
+            client.mutate("create", {"big": 13}, validate_only=True)  # 12 tokens are owed, for 120 s
         with pytest.raises(ToolFailed, match=re.escape(MESSAGE)):
             kafka_tool(node, "TopicCommand", *to, *command)
     assert partitions(node, ["of-the-tool", "new-of-the-tool"]) == {"of-the-tool": 1}
