@@ -28,9 +28,9 @@ def distribute(
         (site / f"{module}.py").write_text(dedent(code))
 
 
-def distribute_quotahost(site: Path, version: str = "0.1.0") -> None:
+def distribute_quotahost(site: Path) -> None:
     """Write quotahost's own distribution, for tests that run from a source tree."""
-    distribute(site, "quotahost", _PROJECT["entry-points"], version=version)
+    distribute(site, "quotahost", _PROJECT["entry-points"], version="0.1.0")
 
 
 def plant(folder: Path) -> Callable[[], list[str]]:

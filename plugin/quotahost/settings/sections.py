@@ -17,8 +17,7 @@ from quotahost.settings.declaration import PREFIX, Problem, SettingsError, reaso
 
 _SECRET: Final = re.compile("pass|pwd|secret|token|key|jaas|credential", re.IGNORECASE)
 #: The parts of a URL that may be a password: the user's part, and the text after ? or #. The scheme may be missing.
-#: Python 3.11.2 (Debian 12) errs with a possessive group, ``(...)?+``, so none is used here and in ``types._ENTRY``.
-_IN_URL: Final = re.compile(r"^(?:\w++://|(?!\w++://))(.{3,})(?=@)|(?<=[?#])(.{3,})", re.DOTALL)
+_IN_URL: Final = re.compile(r"^(?:\w++://|(?!\w++://))(.{3,})(?=@)|(?<=[?#])(.{3,})", re.DOTALL)  # no ()?+: see types
 _IN_USERNAME: Final = re.compile("(?<=:).{3,}", re.DOTALL)  # the password in user:password
 _CUSTOM: Final = ("value_error", "assertion_error")  # errors with a text of the plugin, which may contain the value
 
