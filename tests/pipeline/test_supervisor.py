@@ -13,7 +13,6 @@ from harness.system.waiting import eventually
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.session import close_idle_callbacks
 from quotahost.pipeline.supervisor import ATTEMPTS, Supervisor, set_checkpoint_aside
-from tests.pipeline.records import Log, record
 
 
 class Query:
@@ -197,13 +196,11 @@ def test_of_the_checkpoints_set_aside_the_latest_is_kept(spark: SparkSession, tm
     assert set_checkpoint_aside(spark, str(tmp_path), "volumes") == str(*tmp_path.iterdir())
 
 
-def test_ended_queries_leave_no_threads_in_which_they_called_python(spark: SparkSession, tmp_path: Path) -> None:
+def test_ended_queries_leave_no_threads_in_which_they_called_python(spark: SparkSession) -> None:
     """On a history's disk that is full for a night, three queries are started again each 30 s."""
-    log = Log(tmp_path / "in")
-    log.write(record(0, "1", b"{}"))
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
     for _ in range(3):
-        writer = log.stream(spark).writeStream.foreachBatch(lambda *_: None)
-        writer.trigger(availableNow=True).start().awaitTermination()
+        rows.writeStream.foreachBatch(lambda *_: None).trigger(availableNow=True).start().awaitTermination()
     left = threading.active_count()
     eventually(lambda: (close_idle_callbacks(spark), threading.active_count() <= left - 3)[1])
 
