@@ -153,6 +153,7 @@ def test_a_deleted_topics_quotas_hold_until_it_is_made_anew(node: KafkaNode, cli
         eventually(lambda: set(Jmx(node).query("quotahost:type=Budget,*")) == beans)
 
     def delete() -> None:
+        eventually(lambda: gauge(node, "Connection,name=snapshots-budgets", "Connected") == 1)
         delete_topics(node, QUOTAS)
         eventually(lambda: gauge(node, "Connection,name=snapshots-budgets", "Connected") == 0)
 
