@@ -85,17 +85,6 @@ def test_a_topic_that_is_read_again_is_what_it_is_now(broker: FakeBroker, caplog
     assert caplog.messages == [gone]
 
 
-def test_a_topic_that_was_read_is_not_made_anew_without_its_quotas(broker: FakeBroker) -> None:
-    made = list[str]()
-    quotas = ClusterQuotas(context(broker, "publish-usage"), lambda: made.append("made"))
-    _, _, absent = follower(quotas).more
-    absent()
-    assert made == ["made"], "a new cluster has no quotas, so the topic is created"
-    set_quotas(quotas, quota("alice", None, 1.0))
-    absent()
-    assert (made, produced(quotas, "alice")) == (["made"], 1.0)
-
-
 def test_its_memory_is_bounded(quotas: ClusterQuotas, broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LatestQuotas, "most_octets", 1000)
     set_quotas(quotas, quota("a", None, 1.0), quota("b", None, 1.0))
