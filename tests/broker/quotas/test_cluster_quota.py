@@ -159,9 +159,7 @@ def test_partitions_that_are_added_to_the_topic_of_shares_are_found(cluster: Clu
         grown.result(30)
         eventually(lambda: pipeline.partitions == 7)
         since = time.monotonic()
-
-        def read_since() -> bool:
-            before = time.monotonic() - since
-            return all(gauge(node, "Shares", "Age") < before for node in cluster.brokers)
-
-        eventually(read_since, what="each broker reads the partition of its own record")
+        eventually(
+            lambda: all(time.monotonic() - since > gauge(node, "Shares", "Age") for node in cluster.brokers),
+            what="each broker reads the partition of its own record",
+        )

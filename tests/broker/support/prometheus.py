@@ -178,12 +178,8 @@ def empty(server: Server, since: float, not_shown: Collection[str]) -> list[tupl
         (each.place, each.text)
         for each in (*panels(), *alerts)
         if not each.metrics & left_out
-        if not _shows(series(server, each.text, since), each.labels)
+        if not (found := series(server, each.text, since)) or not each.labels <= set().union(*found)
     ]
-
-
-def _shows(found: list[dict[str, str]], labels: frozenset[str]) -> bool:
-    return bool(found) and labels <= set().union(*found)
 
 
 def _ask(server: Server, path: str, query: dict[str, Any] | None = None) -> Any:
