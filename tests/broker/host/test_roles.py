@@ -192,7 +192,7 @@ def test_a_supplier_that_hangs_lets_the_lease_expire_and_disturbs_no_client(worl
     check_serves(node, "never-seen-before")
     node.wait_for_log("fallback.action=OPEN holds", start=start)
     node.wait_for_log(
-        r'the host thread has taken no work for \d+ s; its stack:(\n  .*)+outsider\.py", line \d+, in quota', start=start
+        r"host thread has taken no work for \d+ s; its stack:(\n  .*)+outsider\.py\", line \d+, in quota", start=start
     )
     code, text = explain_client(node, ANYONE, "settled")  # Java answers without Python
     assert (code, "fallback.action=OPEN holds" in text) == (0, True)
