@@ -164,11 +164,11 @@ def _secrets(settings: Settings, broker: Broker | None, plugins: Iterable[tuple[
 def secrets(settings: Settings, broker: Broker) -> list[str]:
     """The secrets of the Kafka clients, and of all plugins that the settings name."""
     plugins: list[tuple[str, Any]] = []
-    for role, name in configured(settings):
+    # Only plugins with properties can have secrets; load() looks at all installed packages.
+    for role, name in (each for each in configured(settings) if each[1] in settings.plugin):
         entry = None  # the package may be gone: then the properties' names decide what is secret
         with suppress(PluginError):
-            # load() looks at all installed packages, and most plugins have no properties.
-            entry = load(role, name) if name in settings.plugin else None
+            entry = load(role, name)
         plugins.append((name, entry))
     return _secrets(settings, broker, plugins)
 
