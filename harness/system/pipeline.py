@@ -33,7 +33,7 @@ class PipelineProcess(LoggedProcess):
         super().__init__(directory / "pipeline.log")
         self._port = options.get("metrics_port")
         given = {"bootstrap": bootstrap, "checkpoint": directory / "checkpoint", **options}
-        self._command = [sys.executable, "-m", "quotahost.cli", "pipeline"]
+        self._command = [sys.executable, "-m", "quotahost", "pipeline"]
         for name, value in given.items():
             self._command += [f"--{name.replace('_', '-')}", str(value)]
 

@@ -149,7 +149,7 @@ def test_the_command_without_spark_says_what_to_install() -> None:
 
 def test_without_a_java_the_command_says_which_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "absent"))
-    command = [sys.executable, "-m", "quotahost.cli", "pipeline", "--bootstrap", "a:1", "--checkpoint", str(tmp_path)]
+    command = [sys.executable, "-m", "quotahost", "pipeline", "--bootstrap", "a:1", "--checkpoint", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "Spark didn't start: it needs Java 17 or 21, in JAVA_HOME or on the PATH"

@@ -82,7 +82,7 @@ def broker(place: Place, kafka: str, timeout: float = 120, jvm_options: Sequence
 def _doctor(place: Place, node: KafkaNode) -> None:
     file = node.directory / "doctor.properties"
     write_properties(file, node.server_properties())
-    place.run(place.python, "-m", "quotahost.cli", "doctor", str(file), "--python", place.python)
+    place.run(place.python, "-m", "quotahost", "doctor", str(file), "--python", place.python)
 
 
 def _throttled(node: KafkaNode, timeout: float) -> None:

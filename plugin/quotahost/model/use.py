@@ -1,6 +1,6 @@
 """A broker reports these values: the cluster, log directories, load, the use of quotas, and how full its volumes are.
 
-Public through :mod:`quotahost.model`, except TopicUse and MeasuredVolume.
+Public through :mod:`quotahost.model`, except near_limit, TopicUse and MeasuredVolume.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,6 +54,11 @@ class LimitedBy(StrEnum):
     FACTOR = "factor"
     TOPIC_QUOTA = "topic quota"
     FENCE = "fence"
+
+
+def near_limit(rate: float, limit: float) -> bool:
+    """Whether the limit holds back a client of this rate: the rate swings around it, as Kafka measures in samples."""
+    return rate >= 0.9 * limit
 
 
 @dataclass(frozen=True, slots=True)

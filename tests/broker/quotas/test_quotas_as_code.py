@@ -107,7 +107,7 @@ def test_two_operators_at_once_lose_nothing(client: list[str], tmp_path: Path) -
     for n, file in enumerate(files):
         entries = ", ".join(f"{{user: u{n}-{m}, produce: {m + 1}M}}" for m in range(50))
         file.write_text(f"cluster-quotas: [{entries}]")
-    command = [sys.executable, "-m", "quotahost.cli", "quotas", "apply", "--yes", *client]
+    command = [sys.executable, "-m", "quotahost", "quotas", "apply", "--yes", *client]
     at_once = [subprocess.Popen([*command, file], stderr=subprocess.PIPE, text=True) for file in files]
     told = [operator.communicate(timeout=180)[1] for operator in at_once]
     assert [operator.returncode for operator in at_once] == [0] * 4, told

@@ -95,7 +95,7 @@ class Terminal:
         inherited = {name: text for name, text in os.environ.items() if name not in ("LINES", "COLUMNS")}
         environment = inherited | {"TERM": term, "PYTHONFAULTHANDLER": "1"}
         self._program = subprocess.Popen(
-            [sys.executable, "-m", "quotahost.cli", *map(str, arguments)],
+            [sys.executable, "-m", "quotahost", *map(str, arguments)],
             stdin=self._theirs, stdout=self._theirs, stderr=self._theirs, env=environment,
         )  # fmt: skip
 

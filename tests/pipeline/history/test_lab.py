@@ -114,7 +114,7 @@ def test_a_file_that_can_not_be_opened_is_an_error_because_a_bill_would_lack_its
 
 @pytest.mark.parametrize("step", ["Starting Spark", "Looking for the oldest"])
 def test_ctrl_c_ends_command_and_jvm_without_a_stack(history: Path, tmp_path: Path, step: str) -> None:
-    command = [sys.executable, "-m", "quotahost.cli", "report", f"--history={history}", f"--out={tmp_path}/r.html"]
+    command = [sys.executable, "-m", "quotahost", "report", f"--history={history}", f"--out={tmp_path}/r.html"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, process_group=0) as process:
         assert process.stderr is not None
         while step not in process.stderr.readline():

@@ -19,7 +19,7 @@ from typing import Any, Final, Self, TypeAlias
 from urllib.parse import unquote
 
 from quotahost.model import QuotaType, State
-from quotahost.model.use import LimitedBy
+from quotahost.model.use import LimitedBy, near_limit
 
 UNLIMITED: Final = "<unlimited>"  # the user tag of clients without a quota that share one sensor
 EXEMPT: Final = "<exempt>"
@@ -28,8 +28,6 @@ GROUP: Final = "<group "  # followed by the group's name, as Kafka sanitizes it,
 NEWCOMERS: Final = "<newcomers"
 OF_USER: Final = "<newcomers "  # the newcomers of one user, followed by the user's name, sanitized, and ">"
 LONG: Final = "<long>"  # stands for all client-ids that Java doesn't keep (Names)
-#: A client is near its limit from this share of it on: its rate swings around the limit, as Kafka measures in samples.
-_NEAR: Final = 0.9
 _MILLIS: Final = 1000
 
 Row = Mapping[str, Any]
@@ -278,7 +276,7 @@ def _limits(quota: QuotaState) -> LimitedBy:
         holds = (quota.tokens or 0.0) < 0
     else:
         delayed = (quota.delay or 0.0) > 0 and quota.type is not QuotaType.REQUEST
-        holds = delayed or (quota.rate is not None and quota.rate >= _NEAR * quota.limit)
+        holds = delayed or (quota.rate is not None and near_limit(quota.rate, quota.limit))
     if not holds:
         return LimitedBy.NOTHING
     if quota.floored:

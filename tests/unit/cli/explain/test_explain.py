@@ -152,7 +152,7 @@ def test_a_broker_that_does_not_answer_is_given_up(broker: FakeAdminSocket, monk
 
 
 def process(*arguments: str, **more: Any) -> subprocess.CompletedProcess[Any]:
-    command = [sys.executable, "-m", "quotahost.cli", *arguments]
+    command = [sys.executable, "-m", "quotahost", *arguments]
     return subprocess.run(command, **({"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | more))
 
 

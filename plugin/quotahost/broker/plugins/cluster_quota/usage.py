@@ -21,13 +21,13 @@ from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.broker.plugins.tasks.publish_looks import LooksPublisher
 from quotahost.kafka.publisher import Publisher
 from quotahost.model import ClientUse
+from quotahost.model.use import near_limit
 from quotahost.records.topics import QUOTAS, USAGE
 from quotahost.records.usage import ClientKey, Usage, Used, encode
 from quotahost.throttling import quota_window
 
 # ---- the demand of a client ----
 
-_NEAR: Final = 0.9  # of a client's limit: from this rate on, the limit holds the client back
 _MORE: Final = 1.25  # if nothing holds a client back, its demand is 1.25 x its rate, so that it has room to grow
 _SILENCE: Final = 1.0  # seconds
 #: Request threads read no clock themselves: they note a time that the watch advances every 0.2 s.
@@ -92,7 +92,7 @@ class Demands:
         delayed = seen.delayed_at is not None and now - seen.delayed_at <= _HELD
         # After its wait, the client has a moment to send again: its measured rate has become low during the wait.
         waits = seen.asked_at + _BEAT < seen.waits_until and now < seen.waits_until + _SILENCE
-        near = used.limit is not None and used.rate >= _NEAR * used.limit
+        near = used.limit is not None and near_limit(used.rate, used.limit)
         return None if delayed or waits or near else used.rate * _MORE
 
 

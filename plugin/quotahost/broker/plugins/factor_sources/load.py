@@ -23,6 +23,7 @@ from pydantic import Field, model_validator
 
 from quotahost.api import Context
 from quotahost.model import Factor, Load, QuotaType
+from quotahost.model.use import near_limit
 from quotahost.settings import sections
 from quotahost.throttling import QuotaWindows, Tap, quota_windows
 from quotahost.units import Duration
@@ -31,7 +32,6 @@ POWER: Final = 2.0
 STANDING: Final = 3  # the law starts after so many intervals with a pressure above 1
 FREE: Final = 3  # the law ends after so many intervals with a pressure below 1 and no client held back at their ends
 _LOOKED_AT: Final = 50  # scopes to look at; scopes that are held back come first
-_NEAR: Final = 0.9  # of a limit: the rate of a client at its limit swings around it, because Kafka measures in samples
 _CALM: Final = 10.0  # seconds: the shortest time over which the pressure is averaged
 _SOME: Final = 1e-3  # replaces a mean pressure of 0, which can't be a divisor
 _LACKING: Final = 120  # seconds; while the broker starts or stops, the callback runs without Kafka's counters
@@ -185,7 +185,7 @@ class LoadSource:
         """Whether a client that produces or fetches is near a limit below its quota."""
         # ``bound`` doesn't tell that, because it includes delays of the last minute.
         return any(
-            use.quota_type in self.quota_types and use.limit is not None and use.rate >= _NEAR * use.limit
+            use.quota_type in self.quota_types and use.limit is not None and near_limit(use.rate, use.limit)
             and (use.quota is None or use.limit < use.quota)
             for use in self._context.broker.look(_LOOKED_AT).uses
         )  # fmt: skip
