@@ -135,10 +135,11 @@ class Watching:
         # Only new records count, so the end offset is read before any broker answers.
         self._consumer.assign([TopicPartition(looks_topic, number, self._end(number)) for number in numbers])
 
-    def brokers(self) -> frozenset[str]:
-        """The ids of the live brokers. Raises Unusable if no broker answers."""
+    def brokers(self) -> tuple[frozenset[str], str]:
+        """The ids of the live brokers, and the cluster's id. Raises Unusable if no broker answers."""
         try:
-            return frozenset(map(str, self._admin.list_topics(self._topic, timeout=_WAIT).brokers))
+            found = self._admin.list_topics(self._topic, timeout=_WAIT)
+            return frozenset(map(str, found.brokers)), found.cluster_id or ""
         except KafkaException as failure:
             raise _failed(failure.args[0], self._topic, "Write", self._options) from None
 
@@ -151,12 +152,8 @@ class Watching:
         for error in filter(None, told):
             raise _failed(error, self._topic, "Write", self._options)
 
-    def read(self, seconds: float) -> Mapping[bytes, bytes]:
-        """The latest look of each key among the looks that arrive within ``seconds``.
-
-        Raises Unusable if the topic is denied or gone.
-        """
-        latest: dict[bytes, bytes] = {}
+    def read(self, seconds: float) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values of the looks of the next ``seconds``. Raises Unusable if the topic is denied or gone."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             for message in self._consumer.consume(500, left):
@@ -165,8 +162,7 @@ class Watching:
                     raise _failed(error, self._looks, "Read", self._options)
                 value = message.value()
                 if error is None and value is not None:
-                    latest[message.key() or b""] = value
-        return latest
+                    yield message.key() or b"", value
 
     def _partitions(self, topic: str, right: str) -> list[int]:
         try:

@@ -2,7 +2,7 @@
 
 1. :class:`Cluster` writes a watch record to ``__quotahost_watch``, and again every ten seconds.
 2. Each broker then writes a look to ``__quotahost_looks`` every two seconds. The latest look of each broker is kept,
-   except looks of brokers that the cluster doesn't list. ``rows.merged`` makes one look of them.
+   except looks of another cluster and of brokers that the cluster doesn't list. ``rows.merged`` makes one look of them.
 3. If the user opens a client or a volume, the watch record contains this question, and the brokers' next looks have the
    answers: the explanations from all brokers that have the client, or what fills the volume.
 
@@ -74,7 +74,7 @@ class Cluster:
             # A broker that has just started may list no brokers, not even itself. Then librdkafka knows none to ask.
             self._watching, self._kept = Watching(*self._where), {}
         self._failed = True
-        alive = self._alive = self._watching.brokers()
+        self._alive, self._cluster = alive, _ = self._watching.brokers()
         # Brokers that the cluster no longer lists are forgotten, which bounds the number of looks that are kept.
         self._kept = {broker: kept for broker, kept in self._kept.items() if broker in alive}
         first = not self._kept
@@ -127,13 +127,14 @@ class Cluster:
             if due or watch != self._asked:
                 self._watching.ask(watch)
                 self._asked, self._asked_at = watch, time.monotonic()
-            for key, value in self._watching.read(_STEP).items():
+            for key, value in self._watching.read(_STEP):
                 if key.decode(errors="replace") not in self._alive:
                     continue
                 with suppress(Refused):  # a record of another version, or forged by another client
                     look = decode(key, value)
-                    # An unwatched look has no clients: the last watcher has left, or the broker has just started.
-                    if look.watched:
+                    # An unwatched look has no clients: the last watcher has left, or the broker has just started. The
+                    # key is only a broker's id, and a topic that is mirrored into this one has the same ids.
+                    if look.watched and look.cluster in ("", self._cluster):
                         self._kept[look.broker] = time.monotonic(), look
             if enough() or time.monotonic() - began >= (_PATIENCE if self._kept else _LONGEST):
                 return
