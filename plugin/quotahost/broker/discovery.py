@@ -136,9 +136,8 @@ def settings_model(entry: Any) -> type[BaseModel] | None:
     raise TypeError(f"its attribute Section is {model!r}; make it a subclass of pydantic.BaseModel")
 
 
-def plugin_settings(role: Role, name: str, settings: Settings, entry: Any = None) -> Any:
+def plugin_settings(role: Role, name: str, settings: Settings, entry: Any) -> Any:
     """The plugin's own validated properties; None if it has no model. Raises PluginError or SettingsError."""
-    entry = load(role, name) if entry is None else entry
     with failing(role, name, "cannot check its settings", partial(_secrets, settings, None, [(name, entry)])):
         return read_section(name, settings.plugin.get(name, {}), settings_model(entry))
 

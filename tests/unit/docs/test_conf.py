@@ -35,7 +35,7 @@ def understood(properties: dict[str, str]) -> Settings:
     settings = Settings.from_properties(properties)
     for role, name in discovery.configured(settings):
         if name != "off-peak":  # the plugin's own package tests it
-            discovery.plugin_settings(role, name, settings)
+            discovery.plugin_settings(role, name, settings, discovery.load(role, name))
     return settings
 
 

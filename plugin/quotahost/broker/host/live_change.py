@@ -95,7 +95,7 @@ class LiveChange:
 
     def _made(self, given: Mapping[str, str]) -> Configuration:
         (settings, translation, sections), unknown = self._read(given)
-        models = {name: type(section) for (_, name), section in sections.items() if isinstance(section, BaseModel)}
+        models = {name: type(section) for (_, name), (_, section) in sections.items() if isinstance(section, BaseModel)}
         asked = asked_properties(settings, models)
         self._hide(settings)  # a plugin or its library may log its login while it is built
         # Build last: if anything failed after it, the plugins would have to be closed.

@@ -115,8 +115,8 @@ class Guard:
 
 # ---- all plugins of one configuration --------------------------------------------------------------------------
 
-#: The validated properties ``plugin.NAME.*`` by role and name of the plugin; None if a plugin declares none.
-Sections: TypeAlias = Mapping[tuple[Role, str], Any]
+#: A plugin's entry point, and its validated properties ``plugin.NAME.*`` or None, by the plugin's role and name.
+Sections: TypeAlias = Mapping[tuple[Role, str], tuple[Any, Any]]
 
 
 class PluginSet:
@@ -171,7 +171,7 @@ def adopt(plugins: PluginSet, settings: Settings, sections: Sections, guard: Gua
         name, before = loaded.context.name, _section_text(loaded, loaded.context.settings)
         loaded.context.settings = settings
         if _section_text(loaded, settings) != before:
-            loaded.context.section = sections[loaded.role, name]
+            _, loaded.context.section = sections[loaded.role, name]
             guard.call_if_there(name, loaded.plugin, "reconfigure", "its old properties stay", loaded.context.section)
 
 
@@ -240,11 +240,12 @@ class Builder:
 
     def validate(self, settings: Settings) -> Sections:
         """Import this node's plugins and validate their properties. Raises PluginError or SettingsError."""
-        return {
-            (role, name): plugin_settings(role, name, settings, load(role, name, self._guard.tell))
-            for role, name in configured(settings)
-            if self._roles.needs(role, name, settings)
-        }
+        sections: dict[tuple[Role, str], tuple[Any, Any]] = {}
+        for role, name in configured(settings):
+            if self._roles.needs(role, name, settings):
+                entry = load(role, name, self._guard.tell)
+                sections[role, name] = entry, plugin_settings(role, name, settings, entry)
+        return sections
 
     def build(self, settings: Settings, sections: Sections, old: PluginSet) -> PluginSet:
         """Build every plugin of ``sections``, or keep the plugin of ``old`` if it can stay. ``old`` doesn't change.
@@ -255,10 +256,10 @@ class Builder:
         plugins: list[LoadedPlugin] = []
         new: list[LoadedPlugin] = []
         try:
-            for (role, name), section in sections.items():
+            for (role, name), (entry, section) in sections.items():
                 kept = next((each for each in old if (each.role, each.context.name) == (role, name)), None)
                 if not (kept and self._stays(kept, settings)):
-                    new.append(kept := self._construct(role, name, settings, section))
+                    new.append(kept := self._construct(role, name, settings, entry, section))
                 plugins.append(kept)
             return PluginSet(plugins)
         except BaseException:
@@ -270,12 +271,11 @@ class Builder:
         same = _section_text(plugin, settings) == _section_text(plugin, plugin.context.settings)
         return same or callable(getattr(plugin.plugin, "reconfigure", None))
 
-    def _construct(self, role: Role, name: str, settings: Settings, section: Any) -> LoadedPlugin:
+    def _construct(self, role: Role, name: str, settings: Settings, entry: Any, section: Any) -> LoadedPlugin:
         context = Context(
             name, section, settings, self._node, logging.getLogger(f"quotahost.plugin.{name}"),
             self._answers_changed, open_disks=self._open_disks, broker=self._broker, metrics=self._metrics,
         )  # fmt: skip
-        entry = load(role, name)
         if not is_own(str(getattr(entry, "__module__", ""))):
             self._guard.tell(f"{role} {name!r} is being built")
         return construct(role, entry, context)

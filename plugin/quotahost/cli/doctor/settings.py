@@ -61,7 +61,7 @@ def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Set
     models: dict[str, type[BaseModel] | None] = {}  # the models of the plugins' settings, which tell what is secret
     for role, name in configured(settings) if with_plugins else ():
         try:
-            plugin_settings(role, name, settings)
+            plugin_settings(role, name, settings, load(role, name))
         except SettingsError as error:
             findings += [wrong(str(problem)) for problem in error.problems]
         except PluginError as error:
