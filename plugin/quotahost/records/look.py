@@ -4,7 +4,8 @@ The forms of the record's lists come first. :func:`of` makes the record, and cut
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, PlainSerializer
@@ -104,10 +105,8 @@ class BrokerLook(Versioned):
 
     @property
     def look(self) -> Look:
-        return Look(
-            f"broker {self.broker}", self.state, self.factor, self.limit_factor, self.cause, self.fence, self.affected,
-            self.clients, self.clients_max, self.uses, self.left_out, volumes=self.volumes, marks=self.marks,
-        )  # fmt: skip
+        same = {each.name: getattr(self, each.name) for each in fields(Look) if each.name != "where"}
+        return Look(where=f"broker {self.broker}", **same)
 
 
 CODEC: Final = Codec(BrokerLook, MAX_BYTES)
@@ -127,7 +126,8 @@ def of(
 ) -> BrokerLook:
     """Make a broker's record of a look, and cut what is too long."""
     fence: Any = look.fence
-    uses = tuple(fitting(look.uses, MAX_USES, _MAX_NAMES, _length))
+    names = attrgetter("user", "client_id", "scope", "shadow", "address")
+    uses = tuple(fitting(look.uses, MAX_USES, _MAX_NAMES, lambda use: len("".join(names(use)))))
     marks = tuple(mark for mark in look.marks if len("".join(mark[0])) + len(mark[1]) <= _MAX_TEXT)
     return BrokerLook(
         broker, look.state, look.factor, look.limit_factor, look.cause[:_MAX_CAUSE], fence, look.affected,
@@ -135,10 +135,6 @@ def of(
         look.left_out or len(uses) < len(look.uses), tuple(look.volumes)[:MAX_VOLUMES], marks[:MAX_MARKS],
         tuple(replace(volume, unread=volume.unread[:_MAX_UNREAD]) for volume in opened)[:MAX_OPENED], watched,
     )  # fmt: skip
-
-
-def _length(use: ClientUse) -> int:
-    return len(use.user) + len(use.client_id) + len(use.scope) + len(use.shadow) + len(use.address)
 
 
 def _fitting_answers(answers: Iterable[Answered]) -> Iterator[Answered]:
