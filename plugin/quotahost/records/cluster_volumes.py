@@ -71,13 +71,11 @@ _WorstJson: Any = TypedDict("_WorstJson", {kind.value: NotRequired[_WorstList] f
 with_config(ConfigDict(strict=True))(_WorstJson)
 
 
-def _worst(by_type: Mapping[str, Any] | None, _: object) -> Worst:
-    return {kind: (by_type or {}).get(kind, ()) for kind in LimitType}
-
-
-def _worst_json(worst: Worst) -> dict[str, Any]:
-    return {kind.value: worst.get(kind, ()) for kind in LimitType}
-
+_BY_TYPE: Final = As(
+    _WorstJson | None,
+    lambda by_type, _: {kind: (by_type or {}).get(kind, ()) for kind in LimitType},
+    lambda worst: {kind.value: worst.get(kind, ()) for kind in LimitType},
+)
 
 # Spark's sum over no broker is null.
 Count = Annotated[Long, NullIs(0)]
@@ -125,9 +123,7 @@ class ClusterRecord(Versioned):
     #: Volumes of expired brokers come last. A reader counts the volumes of fenced brokers.
     silent: Annotated[Listed, NullIs(()), Field(alias="silentVolumes")] = ()
     #: For each limit type the MAX_WORST volumes nearest to such a limit, the nearest first.
-    worst: Annotated[Worst, As(_WorstJson | None, _worst, _worst_json)] = field(
-        default_factory=lambda: dict.fromkeys(LimitType, ())
-    )
+    worst: Annotated[Worst, _BY_TYPE] = field(default_factory=lambda: dict.fromkeys(LimitType, ()))
     #: The number of kinds. If ``fullest`` lists fewer kinds, that list is cut. 0 in records of pipelines that don't
     #: count kinds.
     kinds: Count = 0
