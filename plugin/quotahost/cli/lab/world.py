@@ -120,10 +120,6 @@ class Client:
             self._due = (now if plan.kind == "eager" else self._due) + self._gap
         self._events.at(max(now + max(mute, 1), int(self._due)), self.send)
 
-    def retry(self, since: int) -> None:
-        """Retry after the fence has opened, at the next multiple of the backoff since the request was turned back."""
-        self._events.after(BACKOFF - (self._events.now - since) % BACKOFF, self.send)
-
 
 class OwnDisk:
     """The factor source of a broker: it knows the bytes on the broker's own disk, or those of a budget's topics."""
@@ -230,7 +226,8 @@ class Broker:
     def _admit(self) -> None:
         waiting, self._waiting = self._waiting, []
         for client, since in waiting:
-            client.retry(since)
+            # A retry comes at the next multiple of the backoff since the request was turned back.
+            self.events.after(BACKOFF - (self.events.now - since) % BACKOFF, client.send)
 
     # ---- the factor ----
 
