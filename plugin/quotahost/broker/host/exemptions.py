@@ -61,7 +61,9 @@ class Exemptions:
         # If brokers authenticate, client-ids must not exempt: any client could claim a broker's and go unthrottled.
         self.internal_client_ids = INTERNAL_CLIENT_IDS if ANONYMOUS in brokers else ""
         # The last reason wins: an operator's list takes precedence over what quotahost finds out.
-        own = _own_client(settings)
+        # The plugins' own client has Strimzi's names, too, unless ``kafka.*`` has an address.
+        kafka, admin = revealed(settings.kafka), revealed(settings.kafka_admin)
+        own = kafka if "bootstrap.servers" in kafka else admin | kafka
         user = own.get("sasl.username", options(own.get("sasl.jaas.config", "")).get("username"))
         self.principals = {} if user is None else {user: Reason.PLUGIN}
         self.principals |= dict.fromkeys((b for b in brokers if b != ANONYMOUS), Reason.BROKER)
@@ -90,12 +92,6 @@ def _spared_topics(settings: Settings, broker: Mapping[str, str]) -> list[str]:
     """
     topics = [TIERING] if broker.get("remote.log.storage.system.enable", "").lower() == "true" else []
     return [*topics, *settings.record_topics]
-
-
-def _own_client(settings: Settings) -> dict[str, str]:
-    """The properties of the plugins' own client: ``kafka.*``, and Strimzi's names unless ``kafka.*`` has an address."""
-    kafka, admin = revealed(settings.kafka), revealed(settings.kafka_admin)
-    return kafka if "bootstrap.servers" in kafka else admin | kafka
 
 
 def node_id(broker: Mapping[str, str]) -> int:
@@ -145,7 +141,5 @@ def principal_at(listeners: Listeners, listener: str, keystores: Keystores) -> s
 
 
 def _decides(listeners: Listeners, listener: str) -> bool:
-    """Whether ANONYMOUS at this listener exempts client-ids. It does between brokers, on a node that is a controller
-    only, and if no client can be ANONYMOUS on this node.
-    """
+    """Whether ANONYMOUS here exempts client-ids: between brokers, on a mere controller, or if no client can be it."""
     return listeners.controller_alone or listener == listeners.inter_broker or not listeners.unauthenticated()
