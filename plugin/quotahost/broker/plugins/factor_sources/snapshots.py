@@ -169,7 +169,9 @@ class Snapshots:
         self._follow()
         fault = self._follower.connection.fault if self._follower else ""
         view, own = self._roster.view(self._node, self._context.settings, fault), self._disks.known()
-        if waits_for := self._waits_for():  # which brokers are silent is not known before the topic is read
+        missing = UNLISTED if self._disks.cluster_id else NO_CLUSTER_ID
+        waits_for = self._follower.waits_for if self._follower else missing
+        if waits_for:  # which brokers are silent is not known before the topic is read
             view = View(view.volumes)
         self._show(view, answers)
         return ClusterVolumes(
@@ -184,11 +186,6 @@ class Snapshots:
         others = [(snapshot.budgets or (), serves) for snapshot, _, serves in self._roster.latest(self._node)]
         own = [(name, part.used) for name, part in (self._disks.budgets.parts or {}).items()]
         return [(own, True), *others]
-
-    def _waits_for(self) -> str:
-        if self._follower:
-            return self._follower.waits_for
-        return UNLISTED if self._disks.cluster_id else NO_CLUSTER_ID
 
     def _show(self, view: View, answers: bool) -> None:
         """Show the age of each snapshot, and the numbers of brokers that are stale and missing, once a second."""
