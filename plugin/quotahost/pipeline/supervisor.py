@@ -11,6 +11,7 @@ On a full disk no new checkpoint would help, so the query waits.
 """
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -144,8 +145,7 @@ class Supervisor:
             self._failed(query, str(getattr(problem, "java_exception", problem)))
 
     def _report(self, query: _Query, running: StreamingQuery) -> None:
-        last = running.lastProgress
-        if last is None:
+        if (last := running.lastProgress) is None:
             return
         # Reading recentProgress costs more; it is needed only if several batches ended since the last look.
         for progress in [last] if int(last["batchId"]) <= query.batch + 1 else running.recentProgress:
@@ -160,8 +160,8 @@ class Supervisor:
     def _failed(self, query: _Query, problem: str) -> None:
         self._progress.failures.labels(query.name).inc()
         reason, disk = _reason(problem), next((said for said in _UNWRITABLE if said in problem), "")
-        # Only the root cause is compared, because the other text has numbers of Spark's tasks and names of new files.
-        if (cause := disk or reason.rpartition("root cause: ")[2]) != query.cause:
+        # Only the root cause is compared, without numbers: the text names new files, and has numbers of Spark's tasks.
+        if (cause := disk or re.sub("[0-9]+", "", reason.rpartition("root cause: ")[2])) != query.cause:
             log.error("query %s failed and is started again: %s", query.name, reason)
             query.cause = cause
             query.lasting.healed()  # this is another fault
