@@ -141,5 +141,7 @@ def principal_at(listeners: Listeners, listener: str, keystores: Keystores) -> s
 
 
 def _decides(listeners: Listeners, listener: str) -> bool:
-    """Whether ANONYMOUS here exempts client-ids: between brokers, on a mere controller, or if no client can be it."""
+    """Whether ANONYMOUS at this listener exempts client-ids. It does between brokers, on a node that is a controller
+    only, and if no client can be ANONYMOUS on this node.
+    """
     return listeners.controller_alone or listener == listeners.inter_broker or not listeners.unauthenticated()
