@@ -23,11 +23,13 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Arrival(Generic[R]):
-    """A record, and the time when it arrived."""
+    """A record, and the time when it arrived; ``live`` and ``written_ms`` are those of ``follower.OnRecord``."""
 
     record: R
     arrived_at: float  # monotonic seconds, in the past if the record was in the topic before
-    delay: float = 0.0  # seconds from the capture of its contents to its writing
+    delay: float  # seconds from the capture of its contents to its writing
+    live: bool
+    written_ms: int | None
 
 
 class ArrivalClock:
@@ -47,9 +49,8 @@ class ArrivalClock:
         ``live`` and ``written_ms`` are those of ``follower.OnRecord``. A live record arrives now. An older record
         arrived when it was written: by Kafka's clock if a live record has shown that clock, else by this machine's.
         """
-        now = self.now()
+        arrived_at = now = self.now()
         delay = delay_ms(age_ms, captured_at, written_ms, int(validity * 1000)) / 1000
-        arrived_at = now
         if live:
             self._ahead = self._ahead if written_ms is None else written_ms / 1000 - now
         elif written_ms is None:
@@ -61,7 +62,7 @@ class ArrivalClock:
             # If this machine's wall clock has jumped forward, a topic that is read again looks old. But a record
             # can't be older than the record that it replaces.
             arrived_at = max(arrived_at, before.arrived_at)
-        return Arrival(record, arrived_at, delay)
+        return Arrival(record, arrived_at, delay, live, written_ms)
 
     def age(self, arrival: Arrival[R]) -> float:
         """Seconds since the record's contents were captured. If they exceed ``validity``, the record is stale."""

@@ -29,7 +29,7 @@ class Roster:
 
     A snapshot's age counts from its arrival (``quotahost.kafka.latest_record``). A snapshot that has just arrived
     replaces the kept one whatever its own time is, since its broker's clock may have been set back. If the topic is
-    read again, its partitions come in any order, and the time of their own decides which of two snapshots is newer.
+    read again, its partitions come in any order, and both its own time and Kafka's decide which of two is newer.
 
     The roster refuses snapshots of unregistered brokers, so its size grows only with the cluster.
     """
@@ -50,7 +50,7 @@ class Roster:
         """
         with self._lock:
             before = self._latest.get(snapshot.broker)
-            if before and not _replaces(snapshot, before.record, live):
+            if before and not _replaces(snapshot, before, live, written_ms):
                 return "late"
             stamps = snapshot.captured_at, live, written_ms, snapshot.age_ms
             self._latest[snapshot.broker] = self._clock.arrival(snapshot, before, validity, *stamps)
@@ -88,10 +88,14 @@ class Roster:
                 yield Heard(broker, None)
 
 
-def _replaces(snapshot: Snapshot, kept: Snapshot, live: bool) -> bool:
+def _replaces(snapshot: Snapshot, kept: Arrival[Snapshot], live: bool, written_ms: int | None) -> bool:
     # If one look is published again because something else has changed, the snapshot with the greater age is newer.
-    one, two = [(each.captured_at, each.age_ms or 0) for each in (snapshot, kept)]
-    return one != two if live else one > two
+    one, two = [(each.captured_at, each.age_ms or 0) for each in (snapshot, kept.record)]
+    if live or written_ms is None or kept.written_ms is None:
+        return one != two if live else one > two
+    # Either clock may have been set back, the broker's or that of the topic's leader. What arrived live is the latest
+    # unless both clocks name a later one. Of those that were in the topic before, the later one comes second.
+    return (all if kept.live else any)((one > two, written_ms > kept.written_ms))
 
 
 class Snapshots:
@@ -126,9 +130,8 @@ class Snapshots:
             self._follower = Follower(self._context, topic, self.record, self._silence)
 
     def _register(self, brokers: Mapping[str, bool]) -> None:
-        new = self._roster.register(brokers)
         # A snapshot that came before its broker was registered was refused, and a fenced broker publishes no other.
-        if new and self._follower:
+        if self._roster.register(brokers) and self._follower:
             self._follower.read_again()
 
     # ---- the follower's thread ----
