@@ -34,14 +34,14 @@ def test_the_bill_has_every_jar_of_the_wheel_and_every_library_of_the_jar_by_its
     assert {name: component["hashes"] for name, component in bill().items() if name in inside} == inside
 
 
-def test_the_jar_has_our_classes_and_those_of_jpype_with_its_notices_and_no_time_of_the_build() -> None:
-    with zipfile.ZipFile(JAR) as opened:
+def test_jar_and_wheel_have_their_notices_and_the_jar_only_jpypes_classes_and_ours_and_no_time_of_the_build() -> None:
+    with zipfile.ZipFile(JAR) as opened, zipfile.ZipFile(WHEEL) as wheel:
         names = [name for name in opened.namelist() if not name.endswith("/")]
+        assert {"LICENSE", "NOTICE"} <= {name.rpartition(".dist-info/licenses/")[2] for name in wheel.namelist()}
         assert len({entry.date_time for entry in opened.infolist()}) == 1
     others = [name for name in names if not re.match(r"(META-INF/versions/0/)?org/(quotahost|jpype)/|META-INF/", name)]
     assert others == []
-    assert {"META-INF/LICENSE", "META-INF/NOTICE"} <= set(names)
-    assert {f"META-INF/licenses/jpype1/{name}" for name in ("LICENSE", "NOTICE")} <= set(names)
+    assert {f"META-INF/{of}{name}" for of in ("", "licenses/jpype1/") for name in ("LICENSE", "NOTICE")} <= set(names)
     assert "org.jpype" in bill()
 
 
