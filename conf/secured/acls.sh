@@ -1,7 +1,6 @@
 #!/bin/sh
 # Gives the brokers' plugins, the pipeline, `quotahost top` and `quotahost quotas` their rights to quotahost's topics, and nobody
-# else any. Call it with
-# Kafka's tool and the way to connect, as a super user:
+# else any. Call it with Kafka's tool and the way to connect, as a super user:
 #
 #   sh acls.sh kafka-acls.sh --bootstrap-server broker-1:9092 --command-config admin.properties
 #
