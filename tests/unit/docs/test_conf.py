@@ -101,7 +101,7 @@ def test_each_alert_knows_real_metrics_and_leads_to_a_runbook_that_begins_with_i
     assert set(rule["annotations"]) == {"summary", "description", "runbook"}
     assert rule["labels"]["severity"] in {"warning", "critical"}
     assert "_total" not in rule["expr"] or re.match(r"increase\(.*\[\w+\]\) > \d+$", rule["expr"])
-    labels = {"instance", "plugin", "volume", "budget"}
+    labels = {"instance", "plugin", "volume", "budget", "source"}
     labels |= {"user", "client_id", "scope", "type"} if "_client_" in rule["expr"] else set()
     assert set(re.findall(r"\$labels\.(\w+)", str(rule["annotations"]))) <= labels
 
