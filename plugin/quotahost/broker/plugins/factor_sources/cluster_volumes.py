@@ -203,12 +203,12 @@ class ClusterVolumesSource:
 
     def read(self) -> ClusterVolumes:
         self._follow()
-        settings = self._context.settings
-        validity = settings.validity.total_seconds()
+        validity = (settings := self._context.settings).validity.total_seconds()
         record, age = self.latest.read()
         view = self._state.view(record, settings)
-        # A new pipeline's first record may leave out brokers, and so full disks that the standby knows.
-        by_standby = self._is_silent(age, validity) or (self._by_standby and not view.complete)
+        # A new pipeline's first record may lack brokers that the standby knows; that of a topic made anew may lack all.
+        heard = view.complete and record is not None and record.reporting > 0
+        by_standby = self._is_silent(age, validity) or (self._by_standby and not heard)
         if by_standby != self._by_standby:
             self._switch(by_standby)
         self._show(record, age, view)

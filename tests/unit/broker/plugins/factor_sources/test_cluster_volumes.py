@@ -311,11 +311,11 @@ def test_as_soon_as_a_complete_record_comes_the_standby_is_closed(begun: World) 
     standby = begun.standby
     standby.read.return_value = ClusterVolumes((OWN, EMPTY))
     eventually(lambda: EMPTY in begun.read().volumes)
-    begun.publishes(run=2, reporting=1)
-    assert begun.read() == standby.read.return_value, "the record lacks a broker"
+    for lacking in ({"reporting": 1}, {"reporting": 0, "stale": 2, "stale_brokers": ("1", "2")}):
+        begun.publishes(run=2, **lacking)
+        assert begun.read() == standby.read.return_value, "the record lacks a broker"
     begun.publishes(FULL, run=2)
-    assert begun.read() == ClusterVolumes((OWN, FULL))
-    assert standby.close.called
+    assert (begun.read(), standby.close.called) == (ClusterVolumes((OWN, FULL)), True)
     begun.passes(1)
     assert begun.broker.number("Brokers", "Stale") == 0
     assert (begun.number("Switches"), begun.number("Switches", "snapshots")) == (1, 1)
