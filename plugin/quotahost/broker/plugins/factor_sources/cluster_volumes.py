@@ -203,7 +203,8 @@ class ClusterVolumesSource:
 
     def read(self) -> ClusterVolumes:
         self._follow()
-        validity = (settings := self._context.settings).validity.total_seconds()
+        settings = self._context.settings
+        validity = settings.validity.total_seconds()
         record, age = self.latest.read()
         view = self._state.view(record, settings)
         # A new pipeline's first record may lack brokers that the standby knows; that of a topic made anew may lack all.
