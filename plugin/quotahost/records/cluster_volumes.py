@@ -107,7 +107,7 @@ class ClusterRecord(Versioned):
     offline_dirs: Annotated[
         tuple[OfflineDir, ...], Field(alias="offlineLogDirs", max_length=MAX_LISTED), NullIs(())
     ] = ()
-    volume_count: Needed[Count] = 0  # how many volumes the reporting brokers have
+    volume_count: Needed[Count] = 0  # how many volumes the brokers with a fresh snapshot have
     capacity: Sum = 0  # the capacity of these volumes together, in bytes
     consumed: Sum = 0  # the consumed bytes of these volumes together
     #: The smallest factor that the published limits yield; None if no limits are published.
