@@ -27,7 +27,7 @@ from pydantic import BaseModel
 from quotahost.api import Broker, Context, Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.base.errors import QuotahostError
-from quotahost.base.text import meant, nearest, redact, shortened
+from quotahost.base.text import escaped, meant, nearest, redact, shortened
 from quotahost.settings.broker import Settings, configured_names
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.sections import read_section, revealed, secret_values
@@ -50,11 +50,11 @@ def failing(role: Role, name: str, what: str, secrets: Callable[[], list[str]] =
     except (PluginError, SettingsError):  # these errors already name the plugin and a remedy
         raise
     except BaseException as error:  # also SystemExit: a plugin must not end the broker's host
-        hidden, whole = secrets(), "".join(traceback.format_exception(error))
-        # Whitespace is joined after redact(), because a password may have two blanks in a row.
-        text = " ".join(redact(str(error), hidden).split())
+        hidden, told = secrets(), traceback.TracebackException.from_exception(error)
+        # Not str(error), which may raise. Whitespace is joined after redact(): a password may have two blanks in a row.
+        text = escaped(" ".join(redact(str(told), hidden).split()))
         # A traceback would show the secrets of the cause, so such a cause is dropped.
-        cause = error if redact(whole, hidden) == whole else None
+        cause = error if redact(whole := "".join(told.format()), hidden) == whole else None
         raise PluginError(role, name, ": ".join(filter(None, (what, type(error).__name__, text)))) from cause
 
 
