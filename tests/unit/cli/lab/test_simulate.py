@@ -20,16 +20,13 @@ def simulated(*arguments: object) -> Result:
     return run("simulate", *arguments)
 
 
-@pytest.mark.parametrize(
-    ("what", "document", "examples"), [("disk", "disks", 2), ("disk", "quotas", 1), ("quota", "quotas", 1)]
-)
-def test_the_document_shows_what_the_command_prints(what: str, document: str, examples: int) -> None:
-    text = (Path(__file__).parents[4] / f"docs/{document}.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("what", "page", "n"), [("disk", "disks", 2), ("disk", "quotas", 1), ("quota", "quotas", 1)])
+def test_the_document_shows_what_the_command_prints(what: str, page: str, n: int) -> None:
+    text = (Path(__file__).parents[4] / f"docs/{page}.md").read_text(encoding="utf-8")
     shown = re.findall(rf"^\$ quotahost simulate ({what} .*)\n((?:(?![$`]).*\n)+)", text, re.MULTILINE)
-    assert len(shown) == examples
+    assert len(shown) == n
     for command, lines in shown:
-        printed = simulated(*command.split()).stdout
-        assert [line.rstrip() for line in printed.splitlines()] == lines.splitlines()
+        assert [line.rstrip() for line in simulated(*command.split()).stdout.splitlines()] == lines.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -64,6 +61,11 @@ def test_a_wrong_argument_is_named(arguments: list[object], code: int, message: 
     result = simulated(*arguments)
     assert message in " ".join(re.sub("[│╭╮╰╯─]", " ", result.output).split())
     assert result.exit_code == code
+
+
+def test_a_policy_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quotahost.broker.plugins.policies.limits.Limits.quota_factor", lambda *_: float("nan"))
+    assert "policy 'limits' failed" in simulated(*DISK, "--time", "10s").output
 
 
 def test_a_picture_is_drawn_by_its_name_where_matplotlib_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
