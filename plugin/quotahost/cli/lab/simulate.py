@@ -168,7 +168,8 @@ def _show(played: Recording) -> None:
     silences = [(played.silence(i), name) for i, name in enumerate(played.clients) if name.endswith("eager")]
     longest, who = max(silences, default=(0, ""))
     silence = f"{show_seconds(longest / 1000)} outside a PAUSE, client {who}"
-    bounds, place = played.bounds, f"{played.rest:.2f} of the way from soft to hard (mean of the last quarter)"
+    bounds = played.bounds
+    place = f"{played.rest:.2f} of the way from soft to hard (mean of the last quarter)"
     rows = [
         ["limits", f"{show_bytes(bounds.soft)} soft, {show_bytes(bounds.hard)} hard"],
         ["slowed after", _after(played.first(State.THROTTLE, State.PAUSE))],
