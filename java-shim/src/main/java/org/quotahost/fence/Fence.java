@@ -233,6 +233,7 @@ public final class Fence {
     public static void uninstall() {
         installed = atController = false;
         rules = new Rules(false, false, false, null, 0); // another broker of this JVM may have the fence without the callback
+        addresses = null;
     }
 
     /** Logs the state if it differs from the last logged one. If the line limit suppresses a line, a later call logs it. */

@@ -106,8 +106,6 @@ public final class FenceFixture {
         for (QuotaFence fence : MADE) Utils.closeQuietly(fence, "fence");
         MADE.clear();
         Fence.uninstall();
-        Fence.state(false, false, false, null, 0);
-        Fence.addresses(null);
         Fence.lines = new LineLimit(Fence.LINES_PER_MINUTE);
         Fence.logState();
         Fence.lines = new LineLimit(Fence.LINES_PER_MINUTE);

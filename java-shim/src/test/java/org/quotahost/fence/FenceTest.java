@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
@@ -218,5 +219,16 @@ class FenceTest {
         FenceFixture.fence("none", Map.of("process.roles", "broker")).close();
         assertTrue(Fence.installed());
         assertEquals("", LogCapture.during(() -> logged(true, true, false, null)), "it is closed already");
+    }
+
+    /** Kafka's authorizer may outlive the host in this JVM, and would keep the host's table. */
+    @Test
+    void itTellsAnEndedHostNothing() {
+        List<String> told = new ArrayList<>();
+        Fence.addresses(context -> told.add(context.clientId()));
+        fence.authorize(FenceFixture.from(ApiKeys.FETCH, "alice", "app"), FenceFixture.write("t"));
+        Fence.uninstall();
+        fence.authorize(FenceFixture.from(ApiKeys.FETCH, "alice", "later"), FenceFixture.write("t"));
+        assertEquals(List.of("app"), told);
     }
 }
