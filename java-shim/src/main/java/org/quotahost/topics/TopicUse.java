@@ -88,7 +88,7 @@ final class TopicUse {
         private long count = Long.MAX_VALUE;
         private long firstAt, readAt;
 
-        double update(Meters.Of meter, long nanos) {
+        void update(Meters.Of meter, long nanos) {
             long now = meter.count();
             boolean isFirst = now < count; // or Kafka has made a new meter
             if (isFirst) firstAt = nanos;
@@ -102,7 +102,6 @@ final class TopicUse {
             else if (seconds > 0) rate += -Math.expm1(-seconds / 60) * (came / seconds - rate);
             count = now;
             readAt = nanos;
-            return rate;
         }
     }
 }

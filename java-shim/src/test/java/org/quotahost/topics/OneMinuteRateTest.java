@@ -27,7 +27,8 @@ class OneMinuteRateTest {
     }
 
     private double update(OneMinuteRate rate) {
-        return rate.update(meters.total(), meters.nanos());
+        rate.update(meters.total(), meters.nanos());
+        return rate.rate;
     }
 
     private double pass(OneMinuteRate rate, long ms, long bytesEach100) {
