@@ -202,6 +202,7 @@ SUPPLIER = """
         (Role.SUPPLIER, "import no_such_module_anywhere", f"{IMPORT}ModuleNotFoundError: No module named 'no_such"),
         (Role.SUPPLIER, "raise RuntimeError('bad\\n\\x1b[1mday')", f"{IMPORT}RuntimeError: bad \\x1b[1mday"),
         (Role.SUPPLIER, "raise RuntimeError('m' * 40_000)", f"{IMPORT}RuntimeError: mmm"),
+        (Role.SUPPLIER, "import sys; sys.exit(3)", f"{IMPORT}SystemExit: 3"),
         (Role.SUPPLIER, "class E(Exception):\n    __str__ = lambda self: 1 / 0\nraise E", f"{IMPORT}E: <exception str"),
         (Role.SUPPLIER, "def plugin(: pass", f"{IMPORT}SyntaxError"),
         (Role.SUPPLIER, "other = 1", f"{IMPORT}AttributeError"),
@@ -239,7 +240,9 @@ def test_a_survey_lists_every_plugin_and_why_it_fails_to_load(site: Path) -> Non
     lines: list[str] = []
     found = {(plugin.name, plugin.distribution): plugin for plugin in survey(lines.append)}
     assert "supplier 'exits' is being imported: exits_exits:plugin of exits 1.0" in lines, "it may end the process"
-    assert found["lacks", "lacks"].error.endswith("has no method quota; implement QuotaSupplier of quotahost.api")
+    assert found["lacks", "lacks"].error.endswith(
+        "TypeError: plugin has no method quota; implement QuotaSupplier of quotahost.api"
+    )
     assert (found["good", "acme"].version, found["good", "acme"].error) == ("1.0", "")
     assert found["exits", "exits"].error == "SystemExit: 1"
     error = found["twice", "one"].error

@@ -20,13 +20,16 @@ def simulated(*arguments: object) -> Result:
     return run("simulate", *arguments)
 
 
-@pytest.mark.parametrize(("what", "page", "n"), [("disk", "disks", 2), ("disk", "quotas", 1), ("quota", "quotas", 1)])
-def test_the_document_shows_what_the_command_prints(what: str, page: str, n: int) -> None:
-    text = (Path(__file__).parents[4] / f"docs/{page}.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    ("what", "document", "examples"), [("disk", "disks", 2), ("disk", "quotas", 1), ("quota", "quotas", 1)]
+)
+def test_the_document_shows_what_the_command_prints(what: str, document: str, examples: int) -> None:
+    text = (Path(__file__).parents[4] / f"docs/{document}.md").read_text(encoding="utf-8")
     shown = re.findall(rf"^\$ quotahost simulate ({what} .*)\n((?:(?![$`]).*\n)+)", text, re.MULTILINE)
-    assert len(shown) == n
+    assert len(shown) == examples
     for command, lines in shown:
-        assert [line.rstrip() for line in simulated(*command.split()).stdout.splitlines()] == lines.splitlines()
+        printed = simulated(*command.split()).stdout
+        assert [line.rstrip() for line in printed.splitlines()] == lines.splitlines()
 
 
 @pytest.mark.parametrize(

@@ -319,12 +319,20 @@ def test_a_duplicate_or_an_older_snapshot_that_is_read_again_is_late_and_makes_n
     assert world.view.unknown == ["broker 1, log dir /e"]
 
 
+def test_what_arrives_counts_whatever_its_brokers_clock_said_before() -> None:
+    world = Rosters("1")
+    for consumed, ahead in enumerate((HOUR, 0, -1, -HOUR)):
+        assert world.roster.take(snapshot("1", WALL + ahead, consumed), ahead <= 0, VALIDITY) == ""
+        assert world.consumed() == consumed
+
+
 @pytest.mark.parametrize("live", [True, False])
 @pytest.mark.parametrize(("own", "leaders"), [(-HOUR, 1), (1, -HOUR)])
 def test_the_later_snapshot_counts_although_one_clock_was_set_back(live: bool, own: float, leaders: int) -> None:
     world = Rosters("1")
     for place in range(3):
-        world.roster.take(snapshot("1", WALL + place * own, place), live and place > 0, VALIDITY, place * leaders)
+        taken = snapshot("1", WALL + place * own, place)
+        assert world.roster.take(taken, live and place > 0, VALIDITY, place * leaders) == ""
         assert world.consumed() == place
     assert (world.roster.take(snapshot("1", WALL, 0), False, VALIDITY, 0) == "late") is live, "it may be read again"
 
