@@ -53,8 +53,9 @@ def failing(role: Role, name: str, what: str, secrets: Callable[[], list[str]] =
         hidden, told = secrets(), traceback.TracebackException.from_exception(error)
         # Not str(error), which may raise. Whitespace is joined after redact(): a password may have two blanks in a row.
         text = escaped(" ".join(redact(str(told), hidden).split()))
+        whole = "".join(told.format())
         # A traceback would show the secrets of the cause, so such a cause is dropped.
-        cause = error if redact(whole := "".join(told.format()), hidden) == whole else None
+        cause = error if redact(whole, hidden) == whole else None
         raise PluginError(role, name, ": ".join(filter(None, (what, type(error).__name__, text)))) from cause
 
 
@@ -163,8 +164,9 @@ def _secrets(settings: Settings, broker: Broker | None, plugins: Iterable[tuple[
 def secrets(settings: Settings, broker: Broker) -> list[str]:
     """The secrets of the Kafka clients, and of all plugins that the settings name."""
     plugins: list[tuple[str, Any]] = []
-    # Only plugins with properties can have secrets; load() looks at all installed packages.
-    for role, name in (each for each in configured(settings) if each[1] in settings.plugin):
+    for role, name in configured(settings):
+        if name not in settings.plugin:
+            continue  # without properties it has no secrets, and load() looks at all installed packages
         entry = None  # the package may be gone: then the properties' names decide what is secret
         with suppress(PluginError):
             entry = load(role, name)

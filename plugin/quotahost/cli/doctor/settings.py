@@ -61,13 +61,14 @@ def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Set
     models: dict[str, type[BaseModel] | None] = {}  # the models of the plugins' settings, which tell what is secret
     for role, name in configured(settings) if with_plugins else ():
         try:
-            plugin_settings(role, name, settings, load(role, name))
+            entry = load(role, name)
+            with suppress(TypeError):  # plugin_settings() finds this error, too
+                models[name] = settings_model(entry)
+            plugin_settings(role, name, settings, entry)
         except SettingsError as error:
             findings += [wrong(str(problem)) for problem in error.problems]
         except PluginError as error:
             findings.append(wrong(str(error)))
-        with suppress(PluginError, TypeError):  # the findings have this error already
-            models[name] = settings_model(load(role, name))
     rows = [  # the names without their prefix, which would break all names at 80 columns
         (row.property.removeprefix(PREFIX), row.value, translation.origins.get(row.property, row.where))
         for row in describe(settings, models if with_plugins else None)

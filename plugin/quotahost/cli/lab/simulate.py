@@ -19,7 +19,7 @@ from quotahost.base.errors import QuotahostError
 from quotahost.cli.asking import check_plot, parsed, windows_of
 from quotahost.cli.console import console, say, table, writing
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind, Scene, ms
-from quotahost.cli.lab.world import STEP, Disk, Recording, World, pauses, record
+from quotahost.cli.lab.world import STEP, Recording, World, pauses, record
 from quotahost.cli.property_files import AUTHORIZER, FENCES, BrokerFile, read_broker_file
 from quotahost.model import QuotaType, State
 from quotahost.model.budgets import BUDGET
@@ -93,7 +93,7 @@ def disk(
     drained, lump = parsed("--drain", drain, parse_bytes), ms(parsed("--every", every, parse_duration))
     volume = DiskPlan(size, start, drained, lump, is_budget=budget is not None)
     world = World(Scene(0, ms(lasts), settings, clients, (volume,), count, window_ms, file.has_fence))
-    _check_limits(settings, world.disks[0])
+    _check_limits(world)
     played = record(world)
     if name := world.brokers[0].shim.failed:
         raise QuotahostError(f"policy {name!r} failed while it was played; check_policy of quotahost.testing says why")
@@ -141,9 +141,10 @@ def settings_of(file: BrokerFile, given: dict[str, str], is_budget: bool) -> Set
     return Settings.from_properties({PREFIX + name: text for name, text in (kept | given | played).items()})
 
 
-def _check_limits(settings: Settings, disk: Disk) -> None:
-    if QuotaType.PRODUCE not in settings.factor_quota_types:
+def _check_limits(world: World) -> None:
+    if QuotaType.PRODUCE not in world.settings.factor_quota_types:
         raise QuotahostError("factor.quota.types has no PRODUCE, so nothing would slow a producer; add PRODUCE")
+    disk = world.disks[0]
     if disk.volume.soft is None and disk.volume.hard is None:
         raise QuotahostError("there are no limits to try; give --limits soft=..,hard=.., or --properties with some")
     if disk.bounds.hard >= disk.volume.capacity and disk.volume.broker != BUDGET:

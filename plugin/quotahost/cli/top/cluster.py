@@ -74,14 +74,14 @@ class Cluster:
             # A broker that has just started may list no brokers, not even itself. Then librdkafka knows none to ask.
             self._watching, self._kept = Watching(*self._where), {}
         self._failed = True
-        self._alive, self._cluster = alive, _ = self._watching.brokers()
+        self._alive, self._cluster = self._watching.brokers()
         # Brokers that the cluster no longer lists are forgotten, which bounds the number of looks that are kept.
-        self._kept = {broker: kept for broker, kept in self._kept.items() if broker in alive}
+        self._kept = {broker: kept for broker, kept in self._kept.items() if broker in self._alive}
         first = not self._kept
-        self._read(lambda: not first or alive <= self._fresh().keys())
+        self._read(lambda: not first or self._alive <= self._fresh().keys())
         if fresh := self._fresh():
             self._failed = False
-            return merged({broker: look.look for broker, look in fresh.items()}, alive)
+            return merged({broker: look.look for broker, look in fresh.items()}, self._alive)
         remedy = "run the task publish-usage on the brokers (client.quota.callback.tasks), by this version of quotahost"
         raise Unusable("no broker answers", remedy)
 

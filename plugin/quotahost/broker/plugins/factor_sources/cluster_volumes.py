@@ -13,7 +13,8 @@ registered and fenced (``liveness`` has the rule), which disks it has, and how l
 2. After ``validity`` the standby answers. Until it has read enough to answer without waiting, the volumes and unknowns
    of the last record still count, so that no full disk is forgotten in between.
 3. At the next fresh and complete record this source answers again, and closes the standby. A new pipeline's first
-   record may be incomplete: it lacks the brokers whose snapshots the pipeline has not read yet.
+   record may be incomplete: it lacks the brokers whose snapshots the pipeline has not read yet. A record in which no
+   broker reports doesn't count either: the topic of snapshots may have been made anew.
 """
 
 import logging

@@ -157,9 +157,10 @@ class LoadSource:
             ("NetworkIdle", section.network_idle, "network threads", network),
         ):
             shares = [((is_ns[name] - was_ns[name]) / elapsed, name) for name in was_ns.keys() & is_ns.keys()]
+            share, name = min(shares, default=(-1.0, ""))
             # A counter that fell is another one: the broker's own pool of handlers starts after its controller's pool.
-            if shares and (lowest := min(shares))[0] >= 0:
-                idle, name = min(1.0, lowest[0]), lowest[1]  # Kafka reads the clocks at different times
+            if share >= 0:
+                idle = min(1.0, share)  # Kafka reads the clocks at different times
                 metrics.gauge("Load", "", attribute, idle)
                 if target:
                     whose = f"{threads} of {name}" if name else threads
