@@ -9,7 +9,7 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from typing import Any, Final, Generic, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -43,16 +43,15 @@ class Publisher(Generic[T]):
 
     def __init__(
         self, context: Context[object], topic: str, has_changed: Callable[[T, T], bool],
-        clock: Clock = time.monotonic, more: Sequence[str] = (), connection: str = "",
+        clock: Clock = time.monotonic, more: Callable[[], Collection[str]] = tuple, connection: str = "",
     ) -> None:  # fmt: skip
         """Connect nothing yet.
 
         ``has_changed`` tells whether the second value differs enough from the first one, which was published. The
-        publisher creates the topic and ``more`` topics, compacted, if they are absent. ``connection`` is the metric's
-        name; "" means the plugin's name.
+        publisher creates the topic, and the topics that ``more`` returns at that moment, compacted, if they are absent.
+        ``connection`` is the metric's name; "" means the plugin's name.
         """
-        self._topics = (topic, *more)
-        self._context, self._topic, self._has_changed = context, topic, has_changed
+        self._context, self._topic, self._more, self._has_changed = context, topic, more, has_changed
         self._clock = clock
         self._published: T | None = None
         self.sent_at = -math.inf  # monotonic seconds
@@ -127,7 +126,7 @@ class Publisher(Generic[T]):
             self._session = self._login.enter(self._topic)
             asking = AdminClient(self._session.config)
             try:
-                for topic in self._topics:
+                for topic in (self._topic, *self._more()):
                     right = "Write" if topic == self._topic else "Read"
                     ensure_compacted(asking, topic, self._registered)
             except KafkaException as failure:

@@ -94,10 +94,16 @@ def test_it_publishes_at_once_and_then_every_five_seconds(usages: Usages) -> Non
     change(usages.quotas, quota("alice", None, 4e6))
     assert usages.run(use()) == 1, "a live change of a quota is published immediately"
     assert usages.kafka.sent[-1].clients[0].quota == 4e6
-    assert [each[0] for each in usages.kafka.made] == ["__quotahost_usage", "__quotahost_quotas"]
     assert {"Usage", "ClusterQuotas"} <= {type for type, *_ in usages.broker.shown}
     usages.context.closing.close()
     assert not {"Usage", "ClusterQuotas"} & {type for type, *_ in usages.broker.shown}
+
+
+@pytest.mark.parametrize(("was_read", "more"), [(False, ["__quotahost_quotas"]), (True, [])])
+def test_it_creates_the_quotas_topic_only_if_it_was_never_read(usages: Usages, was_read: bool, more: list[str]) -> None:
+    follower(usages.quotas).has_read = was_read
+    usages.run()
+    assert [each[0] for each in usages.kafka.made] == ["__quotahost_usage", *more]
 
 
 @pytest.mark.parametrize(

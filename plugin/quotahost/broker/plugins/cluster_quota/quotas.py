@@ -45,22 +45,19 @@ class ClusterQuotas:
     def __init__(
         self, context: Context[object], absent: Callable[[], None] = lambda: None, changed: AnswersChanged = silent
     ) -> None:
-        """Start to follow the topic, and call ``changed`` for each entity whose quota changes.
+        """Start to follow the topic; call ``absent`` when it doesn't exist, ``changed`` when an entity's quota changes.
 
-        If the topic doesn't exist and was never read, the follower calls ``absent``. If it was read and then deleted,
-        ``absent`` would create it empty; the quotas stay until an operator applies them again.
+        If the topic was read and then deleted, the quotas stay until an operator applies them again.
         """
         self._context, self._changed = context, changed
         self._latest = LatestQuotas()
-        self._was_read = False
         self._unread = LoggedOnce(context.log)
         self._lock = threading.Lock()  # guards the next attribute
         self._named = NamedClientIds()
         self._topic = context.settings.named(QUOTAS)
         context.closing.callback(context.metrics.forget, "ClusterQuotas", "")
         self._follower = Follower(
-            context, self._topic, self.record, lambda: _SILENCE, self.caught_up,
-            lambda: None if self._was_read else absent(),
+            context, self._topic, self.record, lambda: _SILENCE, self.caught_up, absent,
             connection=f"{context.name}-quotas", begins=self._latest.begins,
         )  # fmt: skip
 
@@ -87,11 +84,16 @@ class ClusterQuotas:
         with self._lock:
             return self._named.of(principal)
 
+    @property
+    def was_read(self) -> bool:
+        """Whether the topic was read to its end, so that the quotas are known."""
+        return self._follower.has_read
+
     def show(self) -> None:
         metrics = self._context.metrics
         metrics.gauge("ClusterQuotas", "", "Entities", len(self._latest.by_name))
-        metrics.gauge("ClusterQuotas", "", "Read", float(self._follower.has_read))
-        if not self._follower.has_read and not self._follower.connection.starting:
+        metrics.gauge("ClusterQuotas", "", "Read", float(self.was_read))
+        if not self.was_read and not self._follower.connection.starting:
             text = "topic %s can't be read so far: no client has a cluster-wide quota on this broker"
             self._unread.report(text, self._topic)
 
@@ -102,7 +104,6 @@ class ClusterQuotas:
             self._note([entity])
 
     def caught_up(self) -> None:
-        self._was_read = True
         before, now = self._latest.caught_up(), self._latest.by_name
         if gone := len(before.keys() - now.keys()):
             text = "topic %s was read again: %d of %d cluster-wide quotas are no longer in it"

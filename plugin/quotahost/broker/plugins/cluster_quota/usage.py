@@ -123,14 +123,18 @@ class PublishUsage:
         self._context, self._clock = context, clock
         self.period = _PERIOD
         context.closing.callback(context.metrics.forget, "Usage", "")
-        topic, more = map(context.settings.named, (USAGE, QUOTAS))
-        self._publisher = Publisher[_Clients](context, topic, has_changed, clock, [more])
+        topic = context.settings.named(USAGE)
+        self._publisher = Publisher[_Clients](context, topic, has_changed, clock, self._to_create)
         self._demands = Demands(quota_window(context.broker.properties()))
         self._cluster = ""
         self._looked_at: float | None = None
         self._moved: dict[ClientKey, float] = {}  # bytes since the last record, of clients that the next one will list
         self._quotas = ClusterQuotas(context, self._publisher.make_topics)
         self._looks = LooksPublisher(context, clock)
+
+    def _to_create(self) -> list[str]:
+        """The quotas' topic, unless it was read: if it was deleted since, an empty one would end the quotas."""
+        return [] if self._quotas.was_read else [self._context.settings.named(QUOTAS)]
 
     def run(self) -> None:
         started = self._clock()

@@ -46,7 +46,9 @@ class LooksPublisher:
         self._watchers = Watchers(context, clock)
         self._opened = OpenedVolumes(context)
         # The first record creates both topics and shows that this broker answers watchers.
-        self._publisher = Publisher[Sequence[Watch]](context, looks, _is_news, clock, [watch], f"{context.name}-looks")
+        self._publisher = Publisher[Sequence[Watch]](
+            context, looks, _is_news, clock, lambda: [watch], f"{context.name}-looks"
+        )
         self._rest = -math.inf  # no look starts before this time
         self._cluster = ""
         self._follower = Follower(
